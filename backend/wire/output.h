@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/hash.h"
+#include "base/ids.h"
+#include "base/result.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace muster::wire {
+
+/// Bits of Output::flags.
+enum OutputFlag : std::uint32_t {
+    padFlag =
+        1U << 0U, ///< a filler row of a collective round or of a compatibility list; never scored
+    errorFlag = 1U << 1U, ///< the item could not be computed; the payload is a text that says why
+};
+
+/// What comes back for one item.
+struct Output {
+    ItemIndex item;
+    Hash128 hash; ///< itemHash() of what was computed
+    std::uint32_t flags = 0;
+    std::vector<std::byte> payload; ///< packed by kind, such as QaOutput
+
+    bool operator==(const Output&) const = default;
+};
+
+/// The outputs of one unit, or a part of them when they do not fit into one frame.
+struct OutputBlock {
+    UnitId unit;
+    RankId rank;
+    std::uint32_t attempt = 0;
+    std::uint64_t sequence = 0; ///< the rank's own counter of finished units, from 0
+    std::uint32_t part = 0;     ///< 0..parts−1
+    std::uint32_t parts = 1;
+    std::int64_t startedNs = 0;   ///< computing began, rank's monotonic clock
+    std::int64_t finishedNs = 0;  ///< computing ended
+    std::uint64_t realTokens = 0; ///< of the whole unit
+    std::uint64_t padTokens = 0;
+    std::vector<Output> outputs;
+
+    bool operator==(const OutputBlock&) const = default;
+};
+
+[[nodiscard]] std::vector<std::byte> encodeBlock(const OutputBlock& block);
+/// Error: Protocol (`E-WIRE-011`).
+[[nodiscard]] Result<OutputBlock> decodeBlock(std::span<const std::byte> payload);
+
+/// The smallest set of numbers from which every QA metric can be computed: the k largest start and
+/// end logits over the real tokens of the feature (all of them: special, question and context), in
+/// the order of the tie mode, and the logits at position 0. k = min(n_best, tokens).
+/// semantics.md 3.2; ties: `hf` higher index first, `bert` lower index first (T-35).
+struct QaOutput {
+    float nullStart = 0.0F; ///< start logit of position 0
+    float nullEnd = 0.0F;
+    std::vector<std::uint16_t> startPosition; ///< [k], descending logits
+    std::vector<float> startLogit;            ///< [k]
+    std::vector<std::uint16_t> endPosition;   ///< [k]
+    std::vector<float> endLogit;              ///< [k]
+
+    bool operator==(const QaOutput&) const = default;
+};
+
+[[nodiscard]] std::vector<std::byte> encodeQa(const QaOutput& output);
+/// `tokens`: length of the item; positions must be below it and logits must not be NaN.
+/// Error: Protocol (`E-WIRE-012`).
+[[nodiscard]] Result<QaOutput> decodeQa(std::span<const std::byte> payload, std::uint32_t tokens);
+
+} // namespace muster::wire
