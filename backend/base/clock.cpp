@@ -33,8 +33,10 @@ std::string utcTime(std::int64_t wallNs, TimeStyle style)
     std::tm parts = {};
     ::gmtime_r(&seconds, &parts);
     std::array<char, 32> text{};
-    const char* format = style == TimeStyle::Iso ? "%Y-%m-%dT%H:%M:%SZ" : "%Y-%m-%dT%H-%M-%SZ";
-    const std::size_t size = std::strftime(text.data(), text.size(), format, &parts);
+    const std::size_t size =
+        style == TimeStyle::Iso
+            ? std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)
+            : std::strftime(text.data(), text.size(), "%Y-%m-%dT%H-%M-%SZ", &parts);
     return {text.data(), size};
 }
 
