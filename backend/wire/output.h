@@ -49,6 +49,11 @@ struct OutputBlock {
 /// Error: Protocol (`E-WIRE-011`).
 [[nodiscard]] Result<OutputBlock> decodeBlock(std::span<const std::byte> payload);
 
+/// Cuts a block into parts whose encoded form is at most `maxBytes` each (a frame's limit when
+/// frame.h's maxFrameBytes is given), in order, with `part` and `parts` set. A block without
+/// outputs is one part. Error: Invalid (`E-WIRE-013`) when one output alone is larger.
+[[nodiscard]] Result<std::vector<OutputBlock>> splitBlock(OutputBlock block, std::size_t maxBytes);
+
 /// The smallest set of numbers from which every QA metric can be computed: the k largest start and
 /// end logits over the real tokens of the feature (all of them: special, question and context), in
 /// the order of the tie mode, and the logits at position 0. k = min(n_best, tokens).
