@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <compare>
+// Before <compare>, which moc of Qt 6.4 cannot read as the first standard header of a file.
 #include <cstddef>
 #include <cstdint>
+
+#include <compare>
 #include <functional>
 
 namespace muster {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <QtTest>
+#include <QTest>
 
 #include <cstdlib>
 #include <filesystem>
