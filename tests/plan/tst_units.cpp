@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/units.h"
 
-#include <QtTest>
+#include <QTest>
 
 #include <random>
 
