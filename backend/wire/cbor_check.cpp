@@ -99,7 +99,7 @@ const char* cborProblem(std::span<const std::byte> bytes)
         case Tag:
             return "tags are not used";
         default:
-            if (info != 20 && info != 21 && info != 22 && info != 26 && info != 27)
+            if (info != 20 && info != 21 && info != 22 && info != 25 && info != 26 && info != 27)
                 return "a simple value is not known";
         }
         while (depth > 0 && levels[depth - 1].left == 0)

@@ -145,6 +145,17 @@ public:
         into = text;
     }
 
+    void field(const char* name, std::vector<std::uint64_t>& into)
+    {
+        const json* value = find(name);
+        if (value == nullptr)
+            return;
+        if (!value->is_array() ||
+            !std::ranges::all_of(*value, [](const json& v) { return v.is_number_unsigned(); }))
+            return wrong(name, "is no list of whole numbers from 0 on");
+        into = value->get<std::vector<std::uint64_t>>();
+    }
+
     void digest(const char* name, std::string& into)
     {
         std::string text;
@@ -333,6 +344,7 @@ std::vector<std::byte> encode(const Hello& message)
     out.field("affinity", message.affinity);
     out.field("cpus", message.cpus);
     out.field("cores", message.cores);
+    out.field("holding", message.holding);
     return out.take();
 }
 
@@ -362,6 +374,7 @@ Result<Hello> decode<Hello>(std::span<const std::byte> payload)
     in.field("affinity", message.affinity, 4096);
     in.field("cpus", message.cpus);
     in.field("cores", message.cores);
+    in.field("holding", message.holding);
     return in.result("Hello", std::move(message));
 }
 

@@ -33,7 +33,7 @@ enum class RankPhase : std::uint8_t {
 /// compared with what the launcher's variables say; the controller refuses a mismatch.
 struct Hello {
     std::uint16_t protocol = protocolVersion;
-    std::string version; ///< of the rank program, such as `0.1.0`
+    std::string version{}; ///< of the rank program, such as `0.1.0`
     std::uint32_t rank = 0;
     std::uint32_t world = 1;
     std::uint32_t localRank = 0; ///< among the ranks of this launch on this node
@@ -41,18 +41,19 @@ struct Hello {
     std::uint32_t group = 0;
     std::uint32_t generation = 0;
     std::uint32_t connection = 0; ///< 0 for the first of this process, then counts reconnects
-    std::string node;             ///< host name
+    std::string node{};           ///< host name
     std::int64_t pid = 0;
     std::uint64_t startTimeTicks = 0; ///< field 22 of /proc/self/stat
-    std::string mpiLibrary;           ///< one line, or `none` for a plain process
-    std::string launcherFamily; ///< whose variables were found: `openmpi`, `pmi`, `slurm`, or empty
-    std::optional<std::uint32_t> launcherRank;  ///< what they say
-    std::optional<std::uint32_t> launcherWorld; ///< what they say
-    std::string binaryDigest; ///< XXH3-128 of the program's own file, 32 hexadecimal digits
-    std::string architecture; ///< machine, such as `x86_64`
-    std::string affinity;     ///< CPU numbers this rank may use, such as `0-3,8`
-    std::uint32_t cpus = 0;   ///< how many these are
-    std::uint32_t cores = 0;  ///< physical cores among them
+    std::string mpiLibrary{};         ///< one line, or `none` for a plain process
+    std::string
+        launcherFamily{}; ///< whose variables were found: `openmpi`, `pmi`, `slurm`, or empty
+    std::optional<std::uint32_t> launcherRank{};  ///< what they say
+    std::optional<std::uint32_t> launcherWorld{}; ///< what they say
+    std::string binaryDigest{}; ///< XXH3-128 of the program's own file, 32 hexadecimal digits
+    std::string architecture{}; ///< machine, such as `x86_64`
+    std::string affinity{};     ///< CPU numbers this rank may use, such as `0-3,8`
+    std::uint32_t cpus = 0;     ///< how many these are
+    std::uint32_t cores = 0;    ///< physical cores among them
 
     bool operator==(const Hello&) const = default;
 };
@@ -62,7 +63,7 @@ enum class PinMode : std::uint8_t { Off = 0, Core = 1 };
 
 /// Controller → rank, the answer to Hello.
 struct RankConfig {
-    std::string modelPath; ///< Hugging Face directory on the rank's node, or `synthetic`
+    std::string modelPath{}; ///< Hugging Face directory on the rank's node, or `synthetic`
     UnitKind kind = UnitKind::Qa;
     std::string precision = "float32"; ///< `float32`, `bfloat16` or `float16`
     std::uint32_t threads = 1;
@@ -76,24 +77,24 @@ struct RankConfig {
     std::uint32_t flushMs = 200;            ///< stream: or at this age
     std::uint32_t roundUnits = 8;           ///< collective: most units a rank adds to one round
     std::uint32_t roundMs = 100;            ///< collective: longest time between two rounds
-    std::string inject;                     ///< fault to make, empty = none (eval/inject.h)
-    std::string sharedWeightsKey;           ///< names the node's shared weights; empty = not shared
+    std::string inject{};                   ///< fault to make, empty = none (eval/inject.h)
+    std::string sharedWeightsKey{};         ///< names the node's shared weights; empty = not shared
 
     bool operator==(const RankConfig&) const = default;
 };
 
 /// Rank → controller: the model is loaded; units may come.
 struct Ready {
-    std::string modelDigest; ///< 32 hexadecimal digits
-    std::string modelArchitecture;
-    std::string kernels; ///< CPU capability, threads, dtype, library versions
+    std::string modelDigest{}; ///< 32 hexadecimal digits
+    std::string modelArchitecture{};
+    std::string kernels{}; ///< CPU capability, threads, dtype, library versions
     std::uint64_t parameters = 0;
     std::uint64_t weightBytes = 0;
     std::uint32_t maxPositions = 0;
     std::uint32_t vocabulary = 0;
     std::uint32_t threads = 1;
     double loadMs = 0.0;
-    std::string affinity; ///< after pinning
+    std::string affinity{}; ///< after pinning
     std::uint32_t cpus = 0;
 
     bool operator==(const Ready&) const = default;
@@ -101,15 +102,15 @@ struct Ready {
 
 /// Controller → rank: go away, and why.
 struct Refuse {
-    std::string code;
-    std::string text;
+    std::string code{};
+    std::string text{};
 
     bool operator==(const Refuse&) const = default;
 };
 
 /// Controller → rank: all outputs of this attempt of the unit are on disk (or not needed).
 struct Ack {
-    UnitId unit;
+    UnitId unit{};
     std::uint32_t attempt = 0;
 
     bool operator==(const Ack&) const = default;
@@ -131,13 +132,13 @@ struct Times {
 /// Rank → controller, every RankConfig::heartbeatMs, also while it computes.
 struct Heartbeat {
     RankPhase phase = RankPhase::Starting;
-    std::optional<UnitId> unit; ///< being computed
+    std::optional<UnitId> unit{}; ///< being computed
     std::uint64_t doneUnits = 0;
     std::uint64_t rssBytes = 0;
     std::uint64_t memoryLimitBytes = 0; ///< of the control group; 0 = none
     std::uint64_t deviceBytes = 0;
     std::int64_t monotonicNs = 0;
-    Times times; ///< so far
+    Times times{}; ///< so far
 
     bool operator==(const Heartbeat&) const = default;
 };
@@ -157,9 +158,9 @@ struct Sums {
 
 /// Rank → controller at the end (before Bye).
 struct Stats {
-    Times times;
-    Sums own;                  ///< of this rank
-    std::optional<Sums> group; ///< over all ranks of the MPI world; sent by its rank 0
+    Times times{};
+    Sums own{};                  ///< of this rank
+    std::optional<Sums> group{}; ///< over all ranks of the MPI world; sent by its rank 0
     std::uint64_t bytesOut = 0;
     std::uint64_t rounds = 0; ///< collective rounds
 
@@ -171,7 +172,7 @@ enum class LogLevel : std::uint8_t { Debug = 0, Info = 1, Warning = 2, Error = 3
 /// Rank → controller: one event. No sample text, no secret.
 struct Log {
     LogLevel level = LogLevel::Info;
-    std::string text; ///< at most 200 bytes; encode() cuts longer ones at a character boundary
+    std::string text{}; ///< at most 200 bytes; encode() cuts longer ones at a character boundary
 
     bool operator==(const Log&) const = default;
 };
@@ -183,7 +184,7 @@ enum class CancelMode : std::uint8_t {
 
 /// Controller → rank.
 struct Cancel {
-    std::string reason;
+    std::string reason{};
     CancelMode mode = CancelMode::Drain;
 
     bool operator==(const Cancel&) const = default;
@@ -197,7 +198,7 @@ struct Drain {
 
 /// The last frame of a direction. The rank ends normally after it got the controller's Bye.
 struct Bye {
-    std::string reason;
+    std::string reason{};
 
     bool operator==(const Bye&) const = default;
 };
