@@ -18,6 +18,8 @@ function(muster_add_test path)
         RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
     target_link_libraries(${target} PRIVATE muster_options ${arg_LINK} Qt6::Test)
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+    # The code of a test is run once: compiling it fast matters more than running it fast.
+    target_compile_options(${target} PRIVATE -O0 -g0)
     target_compile_definitions(${target} PRIVATE
         MUSTER_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
         MUSTER_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
@@ -40,6 +42,7 @@ function(muster_add_fuzz_target name)
     add_executable(fuzz_${name} "${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_${name}.cpp")
     target_link_libraries(fuzz_${name} PRIVATE muster_options ${arg_LINK})
     target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    target_include_directories(fuzz_${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
     set_target_properties(fuzz_${name} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/fuzz")
 endfunction()

@@ -99,7 +99,7 @@ void TestUnits::theDigestSeesEveryChange()
     const ItemTable items = makeItems({10, 20, 30});
     QCOMPARE(digest(items, rules), digest(makeItems({10, 20, 30}), rules));
     QVERIFY(digest(items, rules) != digest(makeItems({10, 20, 31}), rules));
-    QVERIFY(digest(items, rules) != digest(items, {64, 1, {}}));
+    QVERIFY(digest(items, rules) != digest(items, {1000, 8, {}}));
     ItemTable otherKind(wire::UnitKind::Classification);
     QVERIFY(digest(otherKind, rules) != digest(makeItems({}), rules));
 }
