@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/result.h"
+#include "model/encoder_plan.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::model {
+
+/// The keys of a config.json. Every key that is asked for counts as known; finish() refuses the
+/// rest, because a key that nobody read may change what the model computes. The first problem is
+/// kept and returned by finish(); values after it are defaults.
+class ConfigReader final {
+public:
+    /// Errors: `E-MODEL-010`, `E-MODEL-020`.
+    [[nodiscard]] static Result<ConfigReader> open(const std::filesystem::path& directory);
+    ~ConfigReader();
+    ConfigReader(ConfigReader&&) noexcept;
+    ConfigReader& operator=(ConfigReader&&) noexcept;
+
+    std::uint32_t count(std::string_view key, std::optional<std::uint32_t> absent,
+                        std::uint32_t least = 1);
+    double positive(std::string_view key, double absent);
+    std::string text(std::string_view key, std::string_view absent);
+    /// The first entry of a list of texts, or empty.
+    std::string firstText(std::string_view key);
+    Activation activation(std::string_view key);
+    /// Keys that may have these values only, where absent and null always count as allowed:
+    /// false, 0, an empty object or list, or the text `allowed`.
+    void only(std::string_view key, std::string_view allowed = {});
+    /// Keys that do not change the mathematics of evaluation.
+    void ignore(std::span<const std::string_view> keys);
+    void refuse(std::string_view code, std::string message);
+
+    /// Refuses keys that were not asked for; the first problem of all.
+    [[nodiscard]] Status finish();
+
+private:
+    struct State;
+    explicit ConfigReader(std::unique_ptr<State> state);
+    std::unique_ptr<State> m_state;
+};
+
+/// Checks what all encoders have in common: heads divide the width, sizes are within limits.
+void checkShape(ConfigReader& config, const EncoderShape& shape);
+
+/// Names of the layers of BERT and of the models that keep its naming (RoBERTa, ELECTRA).
+[[nodiscard]] EncoderNames bertNames(const std::string& prefix, std::uint32_t layers);
+/// Keys that BERT, RoBERTa and ELECTRA share.
+[[nodiscard]] EncoderShape bertShape(ConfigReader& config);
+
+[[nodiscard]] EncoderPlan planBert(ConfigReader& config);
+[[nodiscard]] EncoderPlan planRoberta(ConfigReader& config);
+[[nodiscard]] EncoderPlan planDistilbert(ConfigReader& config);
+[[nodiscard]] EncoderPlan planElectra(ConfigReader& config);
+
+} // namespace muster::model

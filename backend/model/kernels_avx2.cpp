@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/kernels_p.h"
+
+#if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+
+#include <immintrin.h>
+
+namespace muster::model {
+namespace {
+
+struct Simd {
+    using V = __m256;
+    static constexpr std::size_t lanes = 8;
+    static constexpr std::size_t tileRows = 6;
+    static constexpr const char* name = "avx2";
+
+    static V zero() { return _mm256_setzero_ps(); }
+    static V set(float x) { return _mm256_set1_ps(x); }
+    static V load(const float* from) { return _mm256_loadu_ps(from); }
+    static V broadcast(const float* from) { return _mm256_broadcast_ss(from); }
+    static void store(float* to, V x) { _mm256_storeu_ps(to, x); }
+    static V fma(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }
+    /// c − a · b
+    static V fnma(V a, V b, V c) { return _mm256_fnmadd_ps(a, b, c); }
+    static V add(V a, V b) { return _mm256_add_ps(a, b); }
+    static V sub(V a, V b) { return _mm256_sub_ps(a, b); }
+    static V mul(V a, V b) { return _mm256_mul_ps(a, b); }
+    static V div(V a, V b) { return _mm256_div_ps(a, b); }
+    // The second operand is returned when one is NaN, so data stand second.
+    static V max(V a, V b) { return _mm256_max_ps(b, a); }
+    static V min(V a, V b) { return _mm256_min_ps(b, a); }
+    static V absolute(V x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), x); }
+    static V nearest(V x)
+    {
+        return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    }
+    static V powerOfTwo(V n)
+    {
+        const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+        return _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23));
+    }
+    static V rounded(V x)
+    {
+        const __m256i bits = _mm256_castps_si256(x);
+        const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+        const __m256i up = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
+        const V cut = _mm256_castsi256_ps(
+            _mm256_and_si256(up, _mm256_set1_epi32(static_cast<int>(0xFFFF0000U))));
+        return _mm256_blendv_ps(cut, x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    }
+    static float sum(V x)
+    {
+        __m128 s = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+        s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+        s = _mm_add_ss(s, _mm_shuffle_ps(s, s, 1));
+        return _mm_cvtss_f32(s);
+    }
+    static float largest(V x)
+    {
+        __m128 s = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+        s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+        s = _mm_max_ss(s, _mm_shuffle_ps(s, s, 1));
+        return _mm_cvtss_f32(s);
+    }
+    static V loadHalf(const std::uint16_t* from)
+    {
+        return _mm256_cvtph_ps(
+            _mm_loadu_si128(static_cast<const __m128i*>(static_cast<const void*>(from))));
+    }
+};
+
+} // namespace
+} // namespace muster::model
+
+#include "model/kernels_body_p.h"
+
+const muster::model::KernelSet* muster::model::avx2Kernels()
+{
+    return &kernelSet;
+}
+
+#else
+
+const muster::model::KernelSet* muster::model::avx2Kernels()
+{
+    return nullptr;
+}
+
+#endif

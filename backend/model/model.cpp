@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model.h"
+
+#include "model/qa_model_p.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace muster::model {
+namespace {
+
+struct FreeImage {
+    void operator()(std::byte* data) const { ::operator delete[](data, std::align_val_t{64}); }
+};
+
+std::shared_ptr<std::byte> makeImage(std::size_t size)
+{
+    std::shared_ptr<std::byte> image(
+        static_cast<std::byte*>(::operator new[](size, std::align_val_t{64})), FreeImage());
+    std::memset(image.get(), 0, size);
+    return image;
+}
+
+const char* nameOf(Precision precision)
+{
+    switch (precision) {
+    case Precision::Float32:
+        return "float32";
+    case Precision::Bfloat16:
+        return "bfloat16";
+    case Precision::Float16:
+        break;
+    }
+    return "float16";
+}
+
+} // namespace
+
+Result<std::unique_ptr<QaModel>> loadQaModel(const ModelOptions& options, Engine engine)
+{
+    try {
+        if (options.kind != wire::UnitKind::Qa)
+            return fail(Error::Kind::Invalid, "E-MODEL-024",
+                        "this version of Muster computes question answering models only");
+        if (options.precision == Precision::Float16)
+            return fail(Error::Kind::Invalid, "E-MODEL-025",
+                        "float16 is computed on devices only; use float32 or bfloat16 on the CPU");
+        if (options.threads == 0 || options.threads > 1024 || options.nBest == 0)
+            return fail(Error::Kind::Invalid, "E-MODEL-026",
+                        "threads must be 1 to 1024 and n_best at least 1");
+        const auto plan = readEncoderPlan(options.path);
+        if (!plan)
+            return fail(plan.error());
+        const auto checkpoint = Checkpoint::open(options.path);
+        if (!checkpoint)
+            return fail(checkpoint.error());
+        const auto tensors = matchTensors(*plan, *checkpoint);
+        if (!tensors)
+            return fail(tensors.error().during("reading " + options.path.string()));
+        const auto rounding =
+            options.precision == Precision::Bfloat16 ? Rounding::Bfloat16 : Rounding::None;
+        const auto& kernels = engine == Engine::Plain ? *plainKernels() : bestKernels();
+        auto layout = layOut(plan->shape, kernels, tensors->words.type);
+        const auto image = makeImage(layout.size);
+        fillImage(plan->shape, kernels, rounding, *tensors, layout, image.get());
+
+        std::vector<std::unique_ptr<Encoder>> encoders;
+        for (std::uint32_t i = 0; i < options.threads; ++i)
+            encoders.push_back(std::make_unique<PanelEncoder>(plan->shape, kernels, rounding,
+                                                              layout, image.get(), image));
+        ModelIdentity identity;
+        identity.architecture = plan->architecture;
+        identity.digest = Hasher().add(plan->shape.digest()).add(tensors->digest).result();
+        identity.kernels = fmt::format("{} kernels 1, {}, {} thread{}", encoders.front()->kernels(),
+                                       nameOf(options.precision), options.threads,
+                                       options.threads == 1 ? "" : "s");
+        identity.parameters = tensors->parameters;
+        identity.weightBytes = tensors->bytes;
+        identity.maxPositions = plan->shape.maxTokens();
+        identity.vocabulary = plan->shape.vocabulary;
+        return std::make_unique<QaModel>(plan->shape, std::move(identity), std::move(encoders),
+                                         options.nBest, options.ties);
+    } catch (const std::bad_alloc&) {
+        return fail(Error::Kind::Internal, "E-MODEL-092",
+                    fmt::format("not enough memory for the weights in {}", options.path.string()));
+    } catch (const std::exception& error) {
+        return fail(Error::Kind::Internal, "E-MODEL-090",
+                    fmt::format("loading {}: {}", options.path.string(), error.what()));
+    }
+}
+
+Result<std::unique_ptr<Model>> loadModel(const ModelOptions& options)
+{
+    if (options.path == "synthetic")
+        return makeSyntheticModel(options);
+    auto model = loadQaModel(options, Engine::Automatic);
+    if (!model)
+        return fail(std::move(model).error());
+    return std::unique_ptr<Model>(std::move(*model));
+}
+
+} // namespace muster::model
