@@ -24,11 +24,16 @@ struct Metric {
     std::string unit;    ///< `%` or empty
     std::string method;  ///< rule and version, such as `squad-1.1, squad-en/1`
     std::uint64_t n = 0; ///< samples it is formed over
-    /// Bootstrap and normal standard error and interval, in the metric's unit.
+    /// Standard error and interval around the mean, in the metric's unit.
     std::optional<double> standardError;
     std::optional<double> low;
     std::optional<double> high;
-    std::string intervalMethod; ///< such as `normal 95 %`, `bootstrap 1000, seed 0, 95 %`
+    std::string intervalMethod; ///< such as `normal, 95 %`
+    /// The same by resampling the samples in index order.
+    std::optional<double> bootstrapError;
+    std::optional<double> bootstrapLow;
+    std::optional<double> bootstrapHigh;
+    std::string bootstrapMethod; ///< such as `bootstrap, 1000 replicates, seed 0, 95 %`
     std::string reason;
 };
 
