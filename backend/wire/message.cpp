@@ -36,6 +36,7 @@ public:
     void field(const char* name, bool value) { m_map[name] = value; }
     void field(const char* name, std::int64_t value) { m_map[name] = value; }
     void field(const char* name, double value) { m_map[name] = value; }
+    void field(const char* name, const std::vector<std::uint64_t>& values) { m_map[name] = values; }
     void field(const char* name, const std::string& text)
     {
         m_map[name] = utf8::firstInvalid(text) ? utf8::repaired(text) : text;

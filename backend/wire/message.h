@@ -54,6 +54,9 @@ struct Hello {
     std::string affinity{};     ///< CPU numbers this rank may use, such as `0-3,8`
     std::uint32_t cpus = 0;     ///< how many these are
     std::uint32_t cores = 0;    ///< physical cores among them
+    /// Units that this process still holds: waiting, being computed, or not yet acknowledged. Their
+    /// outputs will come without being asked for again. Empty at the first connection.
+    std::vector<std::uint64_t> holding{};
 
     bool operator==(const Hello&) const = default;
 };
