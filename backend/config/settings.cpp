@@ -29,7 +29,8 @@ constexpr std::array<std::string_view, 4> launcherNames{"auto", "openmpi", "mpic
 constexpr std::array<std::string_view, 3> switchNames{"auto", "true", "false"};
 constexpr std::array<std::string_view, 2> tieNames{"hf", "bert"};
 constexpr std::array<std::string_view, 3> rulesNames{"auto", "1.1", "2.0"};
-constexpr std::array<std::string_view, 2> normalizerNames{"squad-en/1", "zh-mixed/1"};
+constexpr std::array<std::string_view, 3> normalizerNames{"squad-en/1", "zh-mixed/1",
+                                                          "squad-extended/1"};
 constexpr std::array<std::string_view, 6> formatNames{"auto", "squad", "jsonl",
                                                       "csv",  "tsv",   "text"};
 constexpr std::string_view compatPrefix = "compat:";

@@ -22,9 +22,11 @@ std::string oneLine(std::string_view text)
     return out;
 }
 
-std::string comment(const Origin& origin)
+std::string comment(const Origin& origin, Comments comments)
 {
-    std::string text(layerName(origin.layer));
+    if (comments == Comments::None)
+        return {};
+    std::string text = "  # " + std::string(layerName(origin.layer));
     if (!origin.source.empty())
         text += " " + oneLine(origin.text());
     return text;
@@ -35,7 +37,7 @@ bool isBareKey(std::string_view key)
     return key.find('.') == std::string_view::npos;
 }
 
-void writeGates(std::string& out, const Resolved& resolved)
+void writeGates(std::string& out, const Resolved& resolved, Comments comments)
 {
     const auto& gates = resolved.config.gates;
     if (gates.empty())
@@ -47,8 +49,9 @@ void writeGates(std::string& out, const Resolved& resolved)
         for (; i < gates.size() && gates[i].metric == metric; ++i)
             texts.push_back(fmt::format("{} {}", gates[i].comparison, gates[i].value));
         const Value value = texts.size() == 1 ? Value(texts.front()) : Value(texts);
-        out += fmt::format("{} = {}  # {}\n", isBareKey(metric) ? metric : tomlText(metric),
-                           tomlText(value), comment(resolved.originOf("gates." + metric)));
+        out +=
+            fmt::format("{} = {}{}\n", isBareKey(metric) ? metric : tomlText(metric),
+                        tomlText(value), comment(resolved.originOf("gates." + metric), comments));
     }
 }
 
@@ -131,7 +134,7 @@ std::string jsonProperty(const Setting& setting)
 
 } // namespace
 
-std::string toToml(const Resolved& resolved)
+std::string toToml(const Resolved& resolved, Comments comments)
 {
     std::string out;
     std::string_view section;
@@ -145,10 +148,10 @@ std::string toToml(const Resolved& resolved)
             section = setting.section();
             out += fmt::format("\n[{}]\n", section);
         }
-        out += fmt::format("{} = {}  # {}\n", setting.leaf(), value,
-                           comment(resolved.originOf(setting.key)));
+        out += fmt::format("{} = {}{}\n", setting.leaf(), value,
+                           comment(resolved.originOf(setting.key), comments));
     }
-    writeGates(out, resolved);
+    writeGates(out, resolved, comments);
     return out;
 }
 

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins the commands to the controller of backend/run.
+#include "controller_api.h"
+#include "interrupts.h"
+#include "run_end.h"
+
+#include "align/verdict.h"
+#include "base/clock.h"
+#include "run/controller.h"
+#include "run/outcome.h"
+#include "store/history.h"
+
+#include <QCoreApplication>
+#include <QEventLoop>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include <csignal>
+
+namespace muster::cli {
+
+namespace {
+
+MetricValue toValue(const report::Metric& metric)
+{
+    MetricValue value;
+    value.key = metric.key;
+    value.label = metric.label;
+    value.value = metric.value;
+    if (metric.low && metric.high)
+        value.halfWidth = (*metric.high - *metric.low) / 2.0;
+    value.unit = metric.unit;
+    value.decimals = metric.unit == "%" ? 2 : 3;
+    value.undefinedReason = metric.reason;
+    return value;
+}
+
+MetricValue soFar(const char* key, const char* label, const std::optional<double>& value,
+                  const std::optional<metrics::Interval>& interval)
+{
+    MetricValue made{key, label, value, std::nullopt, "%", 1, {}};
+    if (interval)
+        made.halfWidth = (interval->high - interval->low) / 2.0;
+    return made;
+}
+
+ProgressView toView(const run::Progress& progress, const std::string& stage)
+{
+    ProgressView view;
+    view.stage = stage;
+    view.samplesDone = progress.samplesDone;
+    view.samples = progress.samples;
+    view.samplesPerSecond = progress.samplesPerSecond;
+    view.tokensPerSecond = progress.tokensPerSecond;
+    view.etaSeconds = progress.etaSeconds;
+    if (progress.snapshot)
+        view.elapsedSeconds = static_cast<double>(progress.snapshot->elapsedNs) * 1e-9;
+    view.transferShare = progress.transferShare;
+    view.waitShare = progress.waitShare;
+    view.soFar = {
+        soFar("exact_match", "EM", progress.score.exact, progress.score.exactInterval),
+        soFar("f1", "F1", progress.score.f1, progress.score.f1Interval),
+    };
+    return view;
+}
+
+/// Only the metrics of the whole data set stand in the last line.
+bool isHeadline(const report::Metric& metric)
+{
+    return metric.key == "exact_match" || metric.key == "exact" || metric.key == "f1" ||
+           metric.key == "perplexity" || metric.key == "accuracy";
+}
+
+void addResult(RunEnd& end, const report::RunResult& result)
+{
+    end.verdict = align::verdictWord(result.verdict);
+    end.samplesDone = result.samplesDone;
+    end.samples = result.samples;
+    for (const report::Metric& metric : result.metrics) {
+        MetricValue value = toValue(metric);
+        if (!isHeadline(metric))
+            value.label.clear();
+        end.metrics.push_back(value);
+        if (metric.key == "exact") {
+            // The same figure under the name that it has for SQuAD 1.1, for scripts.
+            value.key = "exact_match";
+            value.label.clear();
+            end.metrics.push_back(std::move(value));
+        }
+    }
+    end.elapsedSeconds = result.elapsedSeconds;
+    end.ranks = result.ranks;
+    const report::Shares shares = report::shares(result);
+    end.transferShare = shares.transfer;
+    end.waitShare = shares.wait;
+    for (const report::GateResult& gate : result.gates)
+        end.gates.push_back({gate.text, gate.found, gate.isMet});
+    if (result.verdict != align::Verdict::Aligned && !result.sentence.empty())
+        end.findings.push_back(result.sentence);
+}
+
+RunEnd execute(run::RunRequest request, const RunListener& listener)
+{
+    request.ownFolder = QCoreApplication::applicationDirPath().toStdString();
+    request.programVersion = MUSTER_VERSION;
+    RunEnd end;
+    std::string stage;
+    std::shared_ptr<const run::RunOutcome> outcome;
+    QEventLoop loop;
+    run::Controller controller(std::move(request));
+    QObject::connect(&controller, &run::Controller::stageChanged, &loop, [&](const QString& name) {
+        stage = name.toStdString();
+        ProgressView view;
+        view.stage = stage;
+        listener.progressed(view);
+    });
+    QObject::connect(
+        &controller, &run::Controller::happened, &loop, [&](const run::RunEvent& event) {
+            static constexpr std::array<const char*, 4> names{"info", "notice", "warning", "error"};
+            listener.said(names[static_cast<std::size_t>(event.level) % names.size()], event.code,
+                          event.text);
+        });
+    QObject::connect(&controller, &run::Controller::progressed, &loop,
+                     [&](const std::shared_ptr<const run::Progress>& progress) {
+                         listener.progressed(toView(*progress, stage));
+                     });
+    QObject::connect(&controller, &run::Controller::finished, &loop,
+                     [&](const std::shared_ptr<const run::RunOutcome>& found) {
+                         outcome = found;
+                         loop.quit();
+                     });
+    const Interrupts interrupts([&](int signal, int count) {
+        end.signal = signal;
+        const std::string reason = signal == SIGINT ? "interrupted (Ctrl+C)" : "terminated";
+        if (count == 1) {
+            listener.said("notice", "", "stopping: results are kept; once more ends at once");
+            controller.drain(reason);
+        } else {
+            controller.stopNow(reason);
+        }
+    });
+    controller.start();
+    if (!outcome)
+        loop.exec();
+    end.folder = outcome->folder;
+    end.error = outcome->error;
+    if (outcome->result)
+        addResult(end, *outcome->result);
+    const bool isWhole = end.verdict == "ALIGNED" && !end.error;
+    if (!end.folder.empty())
+        end.nextSteps.push_back(isWhole ? "files: " + end.folder.string()
+                                        : "go on with: muster resume " + end.folder.string());
+    return end;
+}
+
+RunEnd failedEnd(Error error)
+{
+    RunEnd end;
+    end.error = std::move(error);
+    return end;
+}
+
+Answer table(const std::vector<store::HistoryEntry>& entries)
+{
+    Answer answer;
+    answer.json["runs"] = nlohmann::ordered_json::array();
+    for (const store::HistoryEntry& entry : entries) {
+        answer.json["runs"].push_back({{"id", entry.id},
+                                       {"folder", entry.folder.string()},
+                                       {"created", utcTime(entry.createdNs)},
+                                       {"name", entry.name},
+                                       {"task", entry.task},
+                                       {"verdict", entry.verdict},
+                                       {"summary", entry.summary},
+                                       {"tags", entry.tags}});
+        answer.text += fmt::format("{}  {}{}\n", entry.id,
+                                   entry.summary.empty() ? entry.verdict : entry.summary,
+                                   entry.tags.empty() ? "" : "  [" + entry.tags + "]");
+    }
+    if (entries.empty())
+        answer.text = "no runs yet\n";
+    return answer;
+}
+
+Result<Answer> history(const HistoryOptions& options)
+{
+    auto index = store::History::open(store::History::defaultPath());
+    if (!index)
+        return fail(index.error());
+    const auto argument = [&options](std::size_t i) {
+        return i < options.arguments.size() ? options.arguments[i] : std::string();
+    };
+    const auto done = [](std::string text) {
+        Answer answer;
+        answer.json["done"] = text;
+        answer.text = text + "\n";
+        return answer;
+    };
+    if (options.action == "ls") {
+        auto entries = index->list();
+        if (!entries)
+            return fail(entries.error());
+        if (entries->size() > options.limit)
+            entries->resize(options.limit);
+        return table(*entries);
+    }
+    if (options.action == "rebuild") {
+        std::vector<std::filesystem::path> roots(options.arguments.begin(),
+                                                 options.arguments.end());
+        if (roots.empty())
+            roots.emplace_back("runs");
+        auto rebuilt = index->rebuild(roots);
+        if (!rebuilt)
+            return fail(rebuilt.error());
+        Answer answer = done(fmt::format("{} runs are in the history", rebuilt->runs));
+        for (const std::string& problem : rebuilt->problems)
+            answer.text += problem + "\n";
+        answer.json["problems"] = rebuilt->problems;
+        return answer;
+    }
+    if (options.action == "gc") {
+        auto entries = index->list();
+        if (!entries)
+            return fail(entries.error());
+        std::size_t gone = 0;
+        for (const store::HistoryEntry& entry : *entries) {
+            std::error_code ignored;
+            if (std::filesystem::exists(entry.folder, ignored))
+                continue;
+            if (auto removed = index->remove(entry.id); !removed)
+                return fail(removed.error());
+            ++gone;
+        }
+        return done(fmt::format("{} runs whose folders are gone were taken out", gone));
+    }
+    auto entry = index->find(argument(0));
+    if (!entry)
+        return fail(entry.error());
+    if (options.action == "tag") {
+        std::string tags;
+        for (std::size_t i = 1; i < options.arguments.size(); ++i)
+            tags += (tags.empty() ? "" : " ") + options.arguments[i];
+        if (auto tagged = index->tag(entry->id, tags); !tagged)
+            return fail(tagged.error());
+        return done(fmt::format("{} is tagged {}", entry->id, tags));
+    }
+    if (options.action == "rm") {
+        if (auto removed = index->remove(entry->id); !removed)
+            return fail(removed.error());
+        return done(fmt::format("{} is out of the history; its folder {} stays", entry->id,
+                                entry->folder.string()));
+    }
+    return table({*entry});
+}
+
+/// Root below which abbreviated run ids are looked for.
+std::filesystem::path runsRoot()
+{
+    const auto settings = config::resolve(config::standardSources());
+    return settings.resolved.config.output;
+}
+
+/// The folder of a run that a person names: path, id below the output folder, id in the history.
+Result<std::filesystem::path> runFolder(const std::string& name)
+{
+    auto found = run::findRun(name, runsRoot());
+    if (found || found.error().kind != Error::Kind::NotFound)
+        return found;
+    auto index = store::History::open(store::History::defaultPath());
+    if (index) {
+        if (auto entry = index->find(name))
+            return entry->folder;
+    }
+    return found;
+}
+
+Answer resultAnswer(const report::RunResult& result, const std::filesystem::path& folder)
+{
+    RunEnd end;
+    end.folder = folder;
+    addResult(end, result);
+    Answer answer;
+    answer.json = toJson(end);
+    answer.text = fmt::format("run        {}\nfolder     {}\nmodel      {}\ndata       {}\n"
+                              "started    {}\nfinished   {}\nlauncher   {}\nschedule   {}, gather "
+                              "{}, {}\n",
+                              result.runId, folder.string(), result.model, result.data,
+                              result.startedUtc, result.finishedUtc, result.launcher,
+                              result.schedule, result.gather, result.dtype);
+    for (const report::Metric& metric : result.metrics) {
+        MetricValue value = toValue(metric);
+        value.label = metric.key;
+        answer.text +=
+            fmt::format("  {}  (n = {}, {})\n", metricText(value), metric.n, metric.method);
+    }
+    for (const report::RankTiming& timing : result.timing) {
+        const double elapsed = std::max(1.0, static_cast<double>(timing.elapsedNs)) / 100.0;
+        const auto share = [elapsed](std::int64_t ns) { return static_cast<double>(ns) / elapsed; };
+        answer.text +=
+            fmt::format("  rank {:<3} {:>6} units  {:>9} tokens  compute {:.1f} %  wait "
+                        "{:.1f} %  transfer {:.1f} %\n",
+                        timing.rank.value, timing.units, timing.realTokens, share(timing.computeNs),
+                        share(timing.waitNs), share(timing.transferNs));
+    }
+    for (const std::string& hint : result.hints)
+        answer.text += hint + "\n";
+    answer.text += lastLine(end) + "\n";
+    return answer;
+}
+
+Result<Answer> show(const ShowOptions& options)
+{
+    auto folder = runFolder(options.run);
+    if (!folder)
+        return fail(folder.error());
+    auto result = run::loadResult(*folder);
+    if (!result)
+        return fail(result.error());
+    if (!options.sample)
+        return resultAnswer(**result, *folder);
+    std::optional<Answer> found;
+    auto visited = (*result)->forEachSample([&](const report::SampleRow& row) {
+        if (row.index.value != *options.sample)
+            return;
+        Answer answer;
+        answer.json = {{"index", row.index.value},
+                       {"id", std::string(row.id)},
+                       {"question", std::string(row.question)},
+                       {"context", std::string(row.context)},
+                       {"prediction", row.prediction},
+                       {"em", jsonNumber(row.em)},
+                       {"f1", jsonNumber(row.f1)}};
+        answer.text =
+            fmt::format("sample     {}  {}\ncontext    {}\nquestion   {}\nprediction {}\n",
+                        row.index.value, row.id, row.context, row.question, row.prediction);
+        answer.json["targets"] = nlohmann::ordered_json::array();
+        for (const std::string_view target : row.targets) {
+            answer.json["targets"].push_back(std::string(target));
+            answer.text += fmt::format("reference  {}\n", target);
+        }
+        answer.text += fmt::format("EM {:.0f}  F1 {:.4f}\n", row.em, row.f1);
+        for (const report::NBestEntry& entry : row.nBest)
+            answer.text += fmt::format("  {:.4f}  {}\n", entry.probability, entry.text);
+        found = std::move(answer);
+    });
+    if (!visited)
+        return fail(visited.error());
+    if (!found)
+        return fail(Error::Kind::Usage, "E-CLI-023",
+                    fmt::format("the run has no sample {}", *options.sample));
+    return std::move(*found);
+}
+
+Result<Answer> verify(const VerifyOptions& options)
+{
+    if (!options.data.empty())
+        return fail(Error::Kind::Invalid, "E-CLI-010",
+                    "this build has no part that verifies files of other programs");
+    auto folder = runFolder(options.target);
+    if (!folder)
+        return fail(folder.error());
+    auto verified = run::verifyRun(*folder);
+    if (!verified)
+        return fail(verified.error());
+    RunEnd end;
+    end.folder = *folder;
+    if (verified->result)
+        addResult(end, *verified->result);
+    for (const std::string& finding : verified->findings)
+        end.findings.push_back(finding);
+    end.gates.clear();
+    if (!verified->findings.empty())
+        end.verdict = "MISALIGNED";
+    Answer answer;
+    answer.exitCode = static_cast<int>(exitCodeOf(end));
+    answer.json = toJson(end);
+    for (const std::string& finding : end.findings)
+        answer.text += finding + "\n";
+    answer.text += lastLine(end) + "\n";
+    return answer;
+}
+
+} // namespace
+
+ControllerApi controllerApi()
+{
+    ControllerApi api;
+    api.run = [](const config::Resolved& resolved, const RunListener& listener) {
+        run::RunRequest request;
+        request.resolved = resolved;
+        return execute(std::move(request), listener);
+    };
+    api.resume = [](const ResumeOptions& options, const config::Resolved& settings,
+                    const RunListener& listener) {
+        auto folder = runFolder(options.run);
+        if (!folder)
+            return failedEnd(folder.error());
+        run::RunRequest request;
+        request.resolved = settings;
+        request.resumeFolder = *folder;
+        return execute(std::move(request), listener);
+    };
+    api.history = history;
+    api.show = show;
+    api.verify = verify;
+    return api;
+}
+
+} // namespace muster::cli

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "config/read.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster::cli {
+
+/// Options that every command takes, before or after its name.
+struct GlobalOptions {
+    bool isQuiet = false;
+    int verbosity = 0;
+    bool isDebug = false;
+    bool isJson = false;   ///< one document on standard output
+    bool isNdjson = false; ///< one event per line on standard output
+    bool isPlain = false;  ///< no bar, no escape sequences
+    bool hasNoColour = false;
+    bool hasNoInput = false;
+    bool isYes = false;
+    std::optional<std::string> configFile;
+    std::optional<std::filesystem::path> logFile;
+};
+
+/// `run` and `plan`, and the settings of every other command that takes them.
+struct RunOptions {
+    std::string configFile;                 ///< positional; empty: none, `-`: standard input
+    std::vector<config::FlagSetting> flags; ///< in the order of the flag table, then --set
+    bool isDryRun = false;
+};
+
+/// `resume RUN`.
+struct ResumeOptions {
+    std::string run; ///< folder, run file or abbreviated id
+    std::vector<config::FlagSetting> flags;
+};
+
+/// `stop RUN`.
+struct StopOptions {
+    std::string run;
+    double graceS = 10.0;
+};
+
+/// `verify RUN|FILE`.
+struct VerifyOptions {
+    std::string target;
+    std::vector<std::filesystem::path> data;
+    std::int64_t shift = 64; ///< how far the shift scan looks
+    std::string normalizer = "squad-en/1";
+};
+
+/// `score FILE`.
+struct ScoreOptions {
+    std::filesystem::path predictions;
+    std::vector<std::filesystem::path> data;
+    std::optional<std::filesystem::path> nullOdds;
+    std::string rules = "auto";
+    std::string normalizer = "squad-en/1";
+    std::optional<double> nullThreshold; ///< absent: predictions count as they are
+    std::string sums = "compensated";    ///< how the 2.0 totals are summed: plain or compensated
+    std::vector<std::string> abstentions;
+    bool hasAllRows = false; ///< per-question scores too
+};
+
+/// `show RUN`.
+struct ShowOptions {
+    std::string run;
+    std::optional<std::uint64_t> sample; ///< one sample in full
+};
+
+/// `export RUN`.
+struct ExportOptions {
+    std::string run;
+    std::vector<std::string> formats;
+    std::optional<std::filesystem::path> output;
+};
+
+/// `history ls|show|tag|rm|rebuild|gc`.
+struct HistoryOptions {
+    std::string action = "ls";
+    std::vector<std::string> arguments;
+    std::string where;
+    std::uint64_t limit = 20;
+};
+
+/// `demo`.
+struct DemoOptions {
+    std::string inject;
+    std::vector<config::FlagSetting> flags;
+};
+
+/// `bench NAME`.
+struct BenchOptions {
+    std::string name = "qa";
+    std::vector<config::FlagSetting> flags;
+};
+
+/// `config show|validate|schema|init`.
+struct ConfigOptions {
+    std::string action;
+    std::string file;
+    bool hasOrigins = false;
+    std::vector<config::FlagSetting> flags;
+};
+
+/// `help TOPIC`, `completion SHELL`.
+struct HelpOptions {
+    std::string topic;
+    bool isMan = false;
+    std::string shell;
+};
+
+/// What a command line says. `verb` is empty when none was given.
+struct Invocation {
+    std::string verb;
+    GlobalOptions global;
+    RunOptions run;
+    ResumeOptions resume;
+    StopOptions stop;
+    VerifyOptions verify;
+    ScoreOptions score;
+    ShowOptions show;
+    ExportOptions exported;
+    HistoryOptions history;
+    DemoOptions demo;
+    BenchOptions bench;
+    ConfigOptions config;
+    HelpOptions help;
+};
+
+} // namespace muster::cli
