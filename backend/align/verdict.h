@@ -9,63 +9,54 @@
 
 namespace muster::align {
 
-/// What can be said about the order and coverage of a set of results.
+/// What a run proved about its alignment (ux.md 3.0).
 enum class Verdict {
-    Aligned,    ///< every sample counted exactly once, in its own place, proved by hashes
-    Incomplete, ///< nothing is wrong, but rows are missing
-    Misaligned, ///< something contradicts the plan
-    Unverified, ///< no hashes: order can be tested, not proved
-    Running     ///< not decided yet
+    Aligned,    ///< every index exactly once, in its own place, with its own content
+    Incomplete, ///< nothing is wrong, but rows are missing or could not be computed
+    Misaligned, ///< an invariant is violated
+    Unverified, ///< imported without hashes: nothing contradicts, nothing is proved
+    Running     ///< not finished
 };
 
-/// `ALIGNED`, `INCOMPLETE`, …; never translated.
-[[nodiscard]] std::string_view verdictWord(Verdict verdict);
+/// The word as screens, files and the last line have it: `ALIGNED`.
+[[nodiscard]] std::string_view word(Verdict verdict);
+/// Reads what word() wrote; false for anything else.
+[[nodiscard]] bool parseVerdict(std::string_view text, Verdict& into);
+/// Exit code of the command line: 0 aligned or unverified, 5 incomplete or running, 6 misaligned.
+[[nodiscard]] int exitCode(Verdict verdict);
 
-/// The invariants of ux.md 3.0, in order.
-enum class Invariant { Coverage, Identity, Range, Ownership, Position, Sums, Padding, Provenance };
+/// The invariants I1 to I8 of ux.md 3.0.
+enum class Invariant : std::uint8_t {
+    Coverage,
+    Identity,
+    Range,
+    Ownership,
+    Position,
+    Sums,
+    Padding,
+    Provenance
+};
 inline constexpr std::size_t invariantCount = 8;
 
-/// `I1` … `I8`.
-[[nodiscard]] std::string_view invariantCode(Invariant invariant);
-/// `coverage`, `identity`, …
-[[nodiscard]] std::string_view invariantName(Invariant invariant);
+/// `I1`.
+[[nodiscard]] std::string_view idOf(Invariant invariant);
+/// `coverage`.
+[[nodiscard]] std::string_view nameOf(Invariant invariant);
+/// The rule in words.
+[[nodiscard]] std::string_view ruleOf(Invariant invariant);
 
-enum class InvariantState { Ok, Violated, NotChecked };
-
-/// One invariant with what was found.
-struct InvariantResult {
-    InvariantState state = InvariantState::NotChecked;
-    std::uint64_t checked = 0; ///< rows, sums or ranks that were looked at
-    std::uint64_t violations = 0;
-    std::vector<std::uint64_t> first; ///< the first 20 item indices, ascending
-    std::string sentence;             ///< what was found; empty when it holds
-    bool operator==(const InvariantResult&) const = default;
+/// How one invariant stands.
+struct Finding {
+    enum class State { Ok, Violated, NotCheckable };
+    Invariant invariant = Invariant::Coverage;
+    State state = State::Ok;
+    std::uint64_t violations = 0;     ///< distinct (kind, index) pairs
+    std::vector<std::uint64_t> first; ///< up to 20 item indices, rising
+    std::string label;                ///< of the first violation, such as `foreign sample`
+    std::string sentence;             ///< of the first violation, or what was shown; may be empty
 };
 
-using Invariants = std::array<InvariantResult, invariantCount>;
-
-/// Verdict with its reasons.
-struct Conclusion {
-    Verdict verdict = Verdict::Running;
-    std::string sentence; ///< what happened, what it changes, what to do
-    Invariants invariants;
-    std::uint64_t missing = 0; ///< items without an output
-    std::uint64_t duplicates =
-        0; ///< equal second outputs (legal: a re-send, a copy of a late unit)
-    std::uint64_t padsRemoved = 0;
-    bool operator==(const Conclusion&) const = default;
-};
-
-/// A row that claims one index while its content belongs to another.
-struct Displacement {
-    std::uint64_t claimed = 0;
-    std::uint64_t found = 0;
-    bool operator==(const Displacement&) const = default;
-};
-
-/// Names the pattern of displaced rows in a sentence: all late or early by k from an index on, two
-/// rows or blocks exchanged, the stride of W ranks chained, or strays. Empty for no rows.
-/// `displaced` in the order of the claimed index.
-[[nodiscard]] std::string diagnose(const std::vector<Displacement>& displaced);
+/// `ok`, `violated`, `not checkable`.
+[[nodiscard]] std::string_view word(Finding::State state);
 
 } // namespace muster::align
