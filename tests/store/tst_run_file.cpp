@@ -330,7 +330,9 @@ void RunFileTest::tellsDamage()
     for (const std::size_t size : {sound.size() / 2, std::size_t{100}, sound.size() - 1}) {
         std::ofstream(bad, std::ios::binary)
             .write(sound.data(), static_cast<std::streamsize>(size));
-        QVERIFY(!contentOf(bad));
+        // One byte less may be one of an unused page.
+        const auto content = contentOf(bad);
+        QVERIFY(!content || (size + 1 == sound.size() && *content == *expected));
     }
 }
 
