@@ -257,8 +257,8 @@ struct CommandTree::State {
             "Null odds above which an answer counts as empty; without it answers count as they "
             "are");
         add(score, "--sums", invocation.score.sums, "NAME",
-            "Sums of the 2.0 totals as Python 3.12 forms them, or plain as before",
-            Completes::Choice, {"compensated", "plain"});
+            "Sums of the 2.0 totals: plain, or compensated as Python forms them from 3.12 on",
+            Completes::Choice, {"plain", "compensated"});
         add(score, "--abstention", invocation.score.abstentions, "TEXT",
             "A text that counts as no answer. May be repeated.");
         score->add_flag("--rows", invocation.score.hasAllRows,

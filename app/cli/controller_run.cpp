@@ -6,6 +6,9 @@
 
 #include "align/verdict.h"
 #include "base/clock.h"
+#include "base/file.h"
+#include "launch/process_ref.h"
+#include "report/write_files.h"
 #include "run/controller.h"
 #include "run/outcome.h"
 #include "store/history.h"
@@ -16,8 +19,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
 
 #include <csignal>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 namespace muster::cli {
 
@@ -75,7 +84,7 @@ bool isHeadline(const report::Metric& metric)
 
 void addResult(RunEnd& end, const report::RunResult& result)
 {
-    end.verdict = align::verdictWord(result.verdict);
+    end.verdict = align::word(result.verdict);
     end.samplesDone = result.samplesDone;
     end.samples = result.samples;
     for (const report::Metric& metric : result.metrics) {
@@ -382,6 +391,145 @@ Result<Answer> verify(const VerifyOptions& options)
     return answer;
 }
 
+/// Whether a controller holds the run: its lock cannot be taken.
+bool isLive(const std::filesystem::path& folder)
+{
+    const int lock = ::open((folder / "lock").c_str(), O_RDONLY | O_CLOEXEC);
+    if (lock < 0)
+        return false;
+    const bool isFree = ::flock(lock, LOCK_SH | LOCK_NB) == 0;
+    ::close(lock);
+    return !isFree;
+}
+
+/// SIGTERM lets the run drain; a second one after the grace ends its ranks at once.
+Result<Answer> stop(const StopOptions& options)
+{
+    auto folder = runFolder(options.run);
+    if (!folder)
+        return fail(folder.error());
+    if (!isLive(*folder))
+        return fail(Error::Kind::Invalid, "E-CLI-024",
+                    fmt::format("{} is not running", folder->string()));
+    auto text = readFile(*folder / "lock", 4096);
+    if (!text)
+        return fail(text.error());
+    char* end = nullptr;
+    const auto pid = static_cast<pid_t>(std::strtol(text->c_str(), &end, 10));
+    const std::uint64_t ticks = std::strtoull(end, nullptr, 10);
+    const auto owner = pid > 1 ? launch::processRef(pid) : std::nullopt;
+    if (!owner || owner->startTicks != ticks)
+        return fail(
+            Error::Kind::Invalid, "E-CLI-024",
+            fmt::format("{} is held by a process that is not on this machine", folder->string()));
+    using Clock = std::chrono::steady_clock;
+    constexpr auto step = std::chrono::milliseconds(100);
+    constexpr auto afterSecond = std::chrono::seconds(15);
+    const auto waitUntil = [&](Clock::time_point limit) {
+        while (isLive(*folder) && Clock::now() < limit)
+            std::this_thread::sleep_for(step);
+        return !isLive(*folder);
+    };
+    ::kill(pid, SIGTERM);
+    const auto grace =
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.graceS));
+    bool isEnded = waitUntil(Clock::now() + grace);
+    if (!isEnded) {
+        ::kill(pid, SIGTERM);
+        isEnded = waitUntil(Clock::now() + afterSecond);
+    }
+    if (!isEnded)
+        return fail(Error::Kind::Timeout, "E-CLI-025",
+                    fmt::format("{} does not end; its process is {}", folder->string(), pid));
+    Answer answer;
+    answer.json = {{"stopped", folder->string()}};
+    answer.text = fmt::format("stopped; results are kept: muster resume {}\n", folder->string());
+    return answer;
+}
+
+Result<Answer> exported(const ExportOptions& options)
+{
+    auto folder = runFolder(options.run);
+    if (!folder)
+        return fail(folder.error());
+    auto result = run::loadResult(*folder);
+    if (!result)
+        return fail(result.error());
+    const std::filesystem::path target = options.output.value_or(*folder);
+    std::error_code error;
+    std::filesystem::create_directories(target, error);
+    if (error)
+        return fail(Error::Kind::Io, "E-CLI-026",
+                    fmt::format("{} cannot be made: {}", target.string(), error.message()));
+    static const std::array<std::pair<std::string_view, const char*>, 7> names{
+        {{"json", "results.json"},
+         {"jsonl", "samples.jsonl"},
+         {"csv", "samples.csv"},
+         {"predictions", "predictions.json"},
+         {"proof", "proof.json"},
+         {"lm-eval", "results.json"},
+         {"chrome-trace", "trace.json"}}};
+    Answer answer;
+    answer.json["files"] = nlohmann::ordered_json::array();
+    const auto written = [&](const std::string& name) {
+        const std::string path = (target / name).string();
+        answer.json["files"].push_back(path);
+        answer.text += path + "\n";
+    };
+    std::vector<std::string> formats = options.formats;
+    if (formats.empty())
+        formats.emplace_back("all");
+    for (const std::string& format : formats) {
+        if (format == "all") {
+            if (auto done = report::writeRunFiles(target, **result); !done)
+                return fail(done.error());
+            written("");
+            continue;
+        }
+        const auto* name = std::find_if(names.begin(), names.end(),
+                                        [&format](const auto& one) { return one.first == format; });
+        if (name == names.end())
+            return fail(Error::Kind::Usage, "E-CLI-027",
+                        fmt::format("there is no format '{}'", format));
+        if (auto done = report::writeOneFile(target / name->second, name->second, **result); !done)
+            return fail(done.error());
+        written(name->second);
+    }
+    return answer;
+}
+
+/// The folder with the bundled model and data: installed, or in the tree the program was built of.
+std::optional<std::filesystem::path> demoFolder()
+{
+    const std::filesystem::path own = QCoreApplication::applicationDirPath().toStdString();
+    for (const std::filesystem::path& folder :
+         {own / ".." / "share" / "muster" / "demo", std::filesystem::path(MUSTER_DEMO_SOURCE)}) {
+        std::error_code ignored;
+        if (std::filesystem::exists(folder / "xquad.en.json", ignored))
+            return folder.lexically_normal();
+    }
+    return std::nullopt;
+}
+
+Result<config::Resolved> demo(const DemoOptions& options)
+{
+    const auto folder = demoFolder();
+    if (!folder)
+        return fail(Error::Kind::NotFound, "E-CLI-028",
+                    "the bundled model and data are not installed; expected in share/muster/demo");
+    config::Sources sources = config::standardSources();
+    sources.projectFile.reset();
+    sources.givenText =
+        config::TomlText{"demo",
+                         "name = \"demo\"\n[model]\npath = \"minilm-qa\"\n[data]\nfiles = "
+                         "[\"xquad.en.json\"]\n",
+                         *folder};
+    sources.flags = options.flags;
+    if (!options.inject.empty())
+        sources.flags.push_back({"--inject", "inject", options.inject});
+    return config::resolve(sources).result();
+}
+
 } // namespace
 
 ControllerApi controllerApi()
@@ -405,6 +553,9 @@ ControllerApi controllerApi()
     api.history = history;
     api.show = show;
     api.verify = verify;
+    api.stop = stop;
+    api.exported = exported;
+    api.demo = demo;
     return api;
 }
 

@@ -61,7 +61,7 @@ struct ScoreOptions {
     std::string rules = "auto";
     std::string normalizer = "squad-en/1";
     std::optional<double> nullThreshold; ///< absent: predictions count as they are
-    std::string sums = "compensated";    ///< how the 2.0 totals are summed: plain or compensated
+    std::string sums = "plain";          ///< how the 2.0 totals are summed: plain or compensated
     std::vector<std::string> abstentions;
     bool hasAllRows = false; ///< per-question scores too
 };
