@@ -10,6 +10,7 @@
 #include <QTest>
 
 #include <atomic>
+#include <csignal>
 #include <thread>
 
 using namespace muster;
