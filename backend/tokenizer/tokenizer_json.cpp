@@ -588,6 +588,36 @@ std::optional<std::string> tokenName(const object& in, std::string_view key)
     return std::nullopt;
 }
 
+/// The text with integers of more than 18 digits turned into floating-point numbers: the parser
+/// refuses integers above 64 bits, and Hugging Face writes 10^30 for "no limit".
+std::string withShortIntegers(std::string_view json)
+{
+    std::string out;
+    out.reserve(json.size() + 16);
+    bool isInString = false;
+    for (std::size_t at = 0; at < json.size(); ++at) {
+        const char c = json[at];
+        if (!isInString && c >= '0' && c <= '9') {
+            const std::size_t stop =
+                std::min(json.find_first_not_of("0123456789", at), json.size());
+            out.append(json.substr(at, stop - at));
+            const bool isInteger = (at == 0 || json[at - 1] != '.') &&
+                                   (stop == json.size() ||
+                                    std::string_view(".eE").find(json[stop]) == std::string::npos);
+            if (stop - at > 18 && isInteger)
+                out.append("e0");
+            at = stop - 1;
+            continue;
+        }
+        out.push_back(c);
+        if (c == '"')
+            isInString = !isInString;
+        else if (c == '\\' && isInString && at + 1 < json.size())
+            out.push_back(json[++at]);
+    }
+    return out;
+}
+
 Result<object> parse(simdjson::dom::parser& parser, std::string_view json, std::string_view what)
 {
     element root;
@@ -620,7 +650,8 @@ Result<TokenizerConfig> readConfig(std::string_view configJson,
     TokenizerConfig config;
     if (!configJson.empty()) {
         simdjson::dom::parser parser;
-        const Result<object> root = parse(parser, configJson, "tokenizer_config.json");
+        const Result<object> root =
+            parse(parser, withShortIntegers(configJson), "tokenizer_config.json");
         if (!root)
             return fail(root.error());
         readNames(*root, config);
@@ -629,7 +660,6 @@ Result<TokenizerConfig> readConfig(std::string_view configJson,
             return fail(name.error());
         if (!name->empty())
             config.tokenizerClass = withoutFast(*name);
-        // Hugging Face writes 10^30 for "no limit", which is no 64-bit number.
         if (const auto length = field(*root, "model_max_length")) {
             std::uint64_t tokens = 0;
             if (length->get_uint64().get(tokens) == simdjson::SUCCESS && tokens <= 1'000'000'000)
