@@ -377,6 +377,17 @@ struct CommandTree::State {
         return at;
     }
 
+    /// `config show`; empty when the line names no command.
+    std::string chosenPath() const
+    {
+        std::string path;
+        for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+            at = at->get_subcommands().back();
+            path += (path.empty() ? "" : " ") + at->get_name();
+        }
+        return path;
+    }
+
     /// All commands of `at` with their options, without the hidden ones.
     CommandInfo describe(const CLI::App& at) const
     {
@@ -480,7 +491,7 @@ Result<std::variant<Invocation, Printed>> CommandTree::parse(std::span<const std
     try {
         app.parse(reversed);
     } catch (const CLI::CallForHelp&) {
-        return Printed{helpText(info(), state.chosen() == &app ? "" : state.chosen()->get_name())};
+        return Printed{helpText(info(), state.chosenPath())};
     } catch (const CLI::ExtrasError&) {
         return state.unexpected(app.remaining(true));
     } catch (const CLI::ParseError& error) {

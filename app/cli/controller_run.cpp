@@ -7,7 +7,12 @@
 #include "align/verdict.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "launch/command.h"
+#include "launch/environment.h"
+#include "launch/flavour.h"
 #include "launch/process_ref.h"
+#include "launch/topology.h"
+#include "plan/schedule.h"
 #include "report/write_files.h"
 #include "run/controller.h"
 #include "run/outcome.h"
@@ -530,6 +535,81 @@ Result<config::Resolved> demo(const DemoOptions& options)
     return config::resolve(sources).result();
 }
 
+/// What a run would do: data, windows, units, shares, digests and the command of the launch.
+Result<Answer> planned(const config::Resolved& resolved)
+{
+    const config::RunConfig& config = resolved.config;
+    auto job = run::QaJob::prepare(config);
+    if (!job)
+        return fail(job.error());
+    const std::uint32_t cores = launch::machineTopology().usableCores();
+    const std::uint32_t ranks = config.cluster.ranks == 0 ? cores : config.cluster.ranks;
+    const plan::UnitTable& units = *(*job)->units();
+    std::uint64_t tokens = 0;
+    for (std::uint64_t u = 0; u < units.size(); ++u)
+        tokens += units.tokens(UnitId(u));
+    std::vector<RankId> owners;
+    if (config.plan.schedule == config::Schedule::Block)
+        owners = plan::share::block(units.size(), ranks);
+    else if (config.plan.schedule == config::Schedule::Stride)
+        owners = plan::share::stride(units.size(), ranks);
+    else if (config.plan.schedule == config::Schedule::Balanced)
+        owners = plan::share::balanced(units.costs(), ranks);
+
+    Answer answer;
+    const run::Digests& digests = (*job)->digests();
+    answer.json = {{"samples", (*job)->samples()},
+                   {"items", (*job)->qaItems().size()},
+                   {"units", units.size()},
+                   {"tokens", tokens},
+                   {"ranks", ranks},
+                   {"digests",
+                    {{"data", digests.data.hex()},
+                     {"tokenizer", digests.tokenizer.hex()},
+                     {"evaluation", digests.evaluation.hex()},
+                     {"plan", digests.plan.hex()}}}};
+    answer.text = fmt::format(
+        "samples    {}\nitems      {}\nunits      {}\ntokens     {}\nranks      "
+        "{}\ndata       {}\ntokenizer  {}\nevaluation {}\nplan       {}\n",
+        (*job)->samples(), (*job)->qaItems().size(), units.size(), tokens, ranks,
+        digests.data.hex(), digests.tokenizer.hex(), digests.evaluation.hex(), digests.plan.hex());
+    if (!owners.empty()) {
+        const double imbalance = plan::imbalance(plan::workOf(owners, units.costs(), ranks));
+        answer.json["predicted_imbalance"] = jsonNumber(imbalance);
+        answer.text +=
+            fmt::format("imbalance  {:.3f} predicted (slowest rank over mean)\n", imbalance);
+    }
+    const char* searchPath = std::getenv("PATH");
+    auto flavour = launch::chooseFlavour({config.cluster.launcher, config.cluster.launcherPath,
+                                          config.cluster.rankProgram,
+                                          QCoreApplication::applicationDirPath().toStdString(),
+                                          searchPath == nullptr ? "" : searchPath});
+    if (!flavour)
+        return fail(flavour.error());
+    launch::LaunchRequest request;
+    request.launcher = flavour->launcher;
+    request.rankProgram = flavour->rank.path;
+    request.ranks = ranks;
+    request.threadsPerRank = config.cluster.threadsPerRank;
+    request.physicalCores = cores;
+    request.isRoot = ::geteuid() == 0;
+    request.allowRoot = config.cluster.allowRoot;
+    request.oversubscribe = config.cluster.oversubscribe;
+    request.environment = launch::processEnvironment();
+    auto launched = launch::buildLaunch(request);
+    if (!launched)
+        return fail(launched.error());
+    answer.json["commands"] = nlohmann::ordered_json::array();
+    for (const launch::LaunchCommand& command : launched->commands) {
+        answer.json["commands"].push_back(launch::commandText(command));
+        answer.text += fmt::format("command    {}\n", launch::commandText(command));
+    }
+    answer.json["notices"] = launched->notices;
+    for (const std::string& notice : launched->notices)
+        answer.text += notice + "\n";
+    return answer;
+}
+
 } // namespace
 
 ControllerApi controllerApi()
@@ -552,6 +632,7 @@ ControllerApi controllerApi()
     };
     api.history = history;
     api.show = show;
+    api.plan = planned;
     api.verify = verify;
     api.stop = stop;
     api.exported = exported;

@@ -228,10 +228,12 @@ std::string helpText(const CommandInfo& root, const std::string& command)
     if (const CommandInfo* found = findCommand(root, command))
         return commandHelp("muster " + command, *found) +
                "\nOptions of every command: muster --help.\n";
-    for (const CommandInfo& outer : root.commands) {
-        if (const CommandInfo* found = findCommand(outer, command))
-            return commandHelp("muster " + outer.name + " " + command, *found);
-    }
+    const std::size_t space = command.find(' ');
+    const CommandInfo* outer = findCommand(root, command.substr(0, space));
+    if (outer == nullptr || space == std::string::npos)
+        return {};
+    if (const CommandInfo* found = findCommand(*outer, command.substr(space + 1)))
+        return commandHelp("muster " + command, *found);
     return {};
 }
 

@@ -12,7 +12,8 @@ namespace muster::cli {
 /// Topics of `muster help` besides the commands.
 [[nodiscard]] std::vector<std::string> helpTopics();
 
-/// Concise help of a command (or of the program for an empty name), at most 100 columns.
+/// Concise help of a command such as `run` or `config show` (of the program for an empty name), at
+/// most 100 columns. Empty for a command that does not exist.
 [[nodiscard]] std::string helpText(const CommandInfo& root, const std::string& command);
 
 /// Long help of a command or a topic. Error: Usage `E-CLI-005` with the nearest topic.

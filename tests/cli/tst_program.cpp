@@ -178,7 +178,7 @@ private Q_SLOTS:
         for (const char* shell : {"bash", "zsh", "fish"}) {
             const Outcome outcome = run({QStringLiteral("completion"), QLatin1String(shell)});
             QCOMPARE(outcome.code, 0);
-            QVERIFY(outcome.out.contains("--no-color"));
+            QVERIFY(outcome.out.contains("no-color"));
             QVERIFY(outcome.out.contains("qa.doc_stride"));
             const QString program = QStandardPaths::findExecutable(QLatin1String(shell));
             if (program.isEmpty())
