@@ -526,17 +526,19 @@ private:
         std::memset(m_buffer.data() + size, ' ', simdjson::SIMDJSON_PADDING);
         m_chunkStart = start;
         m_chunkEnd = end;
+        // On failure the document still belongs to the value before: it may not be asked for a
+        // place.
         if (const auto error =
                 m_parser.iterate(m_buffer.data(), size, m_buffer.size()).get(m_document))
-            return broken(error);
+            return unreadable(error);
         simdjson::ondemand::array wrapper;
-        if (const auto error = m_document.get_array().get(wrapper))
-            return broken(error);
+        if (m_document.get_array().get(wrapper) != simdjson::SUCCESS)
+            return broken();
         std::size_t count = 0;
         for (auto element : wrapper) {
             value v;
-            if (const auto error = element.get(v))
-                return broken(error);
+            if (element.get(v) != simdjson::SUCCESS)
+                return broken();
             if (++count > 1)
                 return syntax(offsetOf(v.raw_json_token().data()), "a `,` too many");
             if (auto used = use(v); !used)
@@ -553,7 +555,28 @@ private:
                           std::max(m_chunkStart, m_chunkEnd - 1));
     }
 
-    tl::unexpected<Error> broken(simdjson::error_code error)
+    /// The error of a value that could not even be divided into tokens: the first byte outside of
+    /// strings that no token has.
+    tl::unexpected<Error> unreadable(simdjson::error_code error) const
+    {
+        if (error == simdjson::MEMALLOC)
+            return refuse("E-DATA-015", m_chunkStart, "there is not enough memory to parse this.");
+        JsonScanner scan(m_source.text.substr(0, m_chunkEnd), m_chunkStart);
+        while (!scan.atEnd()) {
+            constexpr std::string_view allowed = "{}[]:, \t\r\n+-.";
+            const char c = scan.peek();
+            const bool isWord = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == 'E';
+            if (c == '"' && scan.skipString() == JsonScanner::Fault::None)
+                continue;
+            if (c == '"' || (!isWord && allowed.find(c) == std::string_view::npos))
+                break;
+            scan.step();
+        }
+        return syntax(scan.atEnd() ? m_chunkStart : scan.at(),
+                      "something stands here that does not belong");
+    }
+
+    tl::unexpected<Error> broken()
     {
         const char* at = nullptr;
         std::size_t offset = m_chunkEnd - 1;
@@ -561,8 +584,6 @@ private:
             std::less_equal<>{}(m_buffer.data() + 1, at) &&
             std::less<>{}(at, m_buffer.data() + m_buffer.size()))
             offset = offsetOf(at);
-        if (error == simdjson::MEMALLOC)
-            return refuse("E-DATA-015", m_chunkStart, "there is not enough memory to parse this.");
         return syntax(offset, "something is missing here, or stands here that does not belong");
     }
 
@@ -615,8 +636,8 @@ private:
                                 "Repair the text in the file.")
                        : syntax(offset + 1 + fault->offset, "JSON has no such escape");
         std::string_view text;
-        if (const auto error = v.get_string().get(text))
-            return broken(error);
+        if (v.get_string().get(text) != simdjson::SUCCESS)
+            return broken();
         into.assign(text);
         return {};
     }
@@ -655,13 +676,13 @@ private:
         if (token.empty() || token.front() != '[')
             return wrongType(offsetOf(token.data()), trimmedToken(token), wanted);
         simdjson::ondemand::array array;
-        if (const auto error = v.get_array().get(array))
-            return broken(error);
+        if (v.get_array().get(array) != simdjson::SUCCESS)
+            return broken();
         std::uint64_t index = 0;
         for (auto element : array) {
             value item;
-            if (const auto error = element.get(item))
-                return broken(error);
+            if (element.get(item) != simdjson::SUCCESS)
+                return broken();
             const Step step(m_path, {{}, index++});
             if (auto used = use(item); !used)
                 return used;
@@ -678,12 +699,12 @@ private:
         if (token.empty() || token.front() != '{')
             return wrongType(offset, trimmedToken(token), "an object");
         simdjson::ondemand::object object;
-        if (const auto error = v.get_object().get(object))
-            return broken(error);
+        if (v.get_object().get(object) != simdjson::SUCCESS)
+            return broken();
         for (auto field : object) {
             simdjson::ondemand::field pair;
-            if (const auto error = std::move(field).get(pair))
-                return broken(error);
+            if (std::move(field).get(pair) != simdjson::SUCCESS)
+                return broken();
             const char* raw = pair.key().raw();
             const std::size_t keyOffset = offsetOf(raw);
             // The key is not at hand as one token: it ends at the first quote that is not escaped.
@@ -699,8 +720,8 @@ private:
                                     "character.")
                            : syntax(keyOffset + fault->offset, "JSON has no such escape");
             std::string_view key;
-            if (const auto error = pair.unescaped_key().get(key))
-                return broken(error);
+            if (pair.unescaped_key().get(key) != simdjson::SUCCESS)
+                return broken();
             if (auto used = use(key, keyOffset, pair.value()); !used)
                 return fail(std::move(used).error());
         }
