@@ -42,7 +42,7 @@ private Q_SLOTS:
                                             "+-2.9");
         QTest::newRow("80") << 80
                             << QByteArray("[========>           ] 512/1190  43 %  57.2 samples/s  "
-                                          "ETA 0:12");
+                                          "ETA 0:12  10.1k tokens/s");
         QTest::newRow("narrow") << 34 << QByteArray("512/1190  43 %  57.2 samples/s");
         QTest::newRow("tiny") << 6 << QByteArray("512/1\xE2\x80\xA6");
     }
