@@ -133,8 +133,9 @@ struct RunResult {
     std::string finishedUtc;
 
     align::Verdict verdict = align::Verdict::Unverified;
-    std::string sentence;  ///< what the verdict means here
-    std::string proofJson; ///< one document, does not depend on the schedule
+    std::string sentence;   ///< what the verdict means here
+    std::string proofJson;  ///< one document, does not depend on the schedule
+    std::string ledgerJson; ///< counts and state of every invariant; depends on the schedule
 
     Hash128 dataDigest;
     Hash128 tokenizerDigest;

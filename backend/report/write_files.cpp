@@ -19,13 +19,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Text as a JSON string, as it is in UTF-8.
-std::string quoted(std::string_view text)
+std::string jsonText(std::string_view text)
 {
     return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 /// Text as a JSON string of ASCII alone, as Python writes it.
-std::string quotedAscii(std::string_view text)
+std::string jsonAscii(std::string_view text)
 {
     return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
@@ -80,7 +80,7 @@ public:
     {
         if (!row.isComplete || !has(row))
             return;
-        file << (m_isFirst ? "\n    " : ",\n    ") << quotedAscii(row.id) << ": ";
+        file << (m_isFirst ? "\n    " : ",\n    ") << jsonAscii(row.id) << ": ";
         m_isFirst = false;
         value(file, row);
     }
@@ -97,7 +97,7 @@ private:
 class PredictionsWriter final : public ObjectWriter {
     void value(StreamedFile& file, const SampleRow& row) override
     {
-        file << quotedAscii(row.prediction);
+        file << jsonAscii(row.prediction);
     }
 };
 
@@ -116,7 +116,7 @@ class NBestWriter final : public ObjectWriter {
             isFirst = false;
             file << "            \"start_logit\": " << number(entry.startLogit) << ",\n"
                  << "            \"end_logit\": " << number(entry.endLogit) << ",\n"
-                 << "            \"text\": " << quotedAscii(entry.text) << ",\n"
+                 << "            \"text\": " << jsonAscii(entry.text) << ",\n"
                  << "            \"probability\": " << number(entry.probability) << "\n        }";
         }
         file << (isFirst ? "]" : "\n    ]");
@@ -128,27 +128,28 @@ class SamplesWriter final : public SampleWriter {
     {
         std::string targets;
         for (const std::string_view target : row.targets)
-            targets += (targets.empty() ? "" : ", ") + quoted(target);
+            targets += (targets.empty() ? "" : ", ") + jsonText(target);
         const std::string prompt = fmt::format("{}\n{}", row.context, row.question);
         file << "{\"doc_id\": " << std::to_string(row.index.value)
-             << ", \"doc\": {\"id\": " << quoted(row.id) << ", \"title\": " << quoted(row.title)
-             << ", \"context\": " << quoted(row.context)
-             << ", \"question\": " << quoted(row.question) << ", \"answers\": [" << targets
+             << ", \"doc\": {\"id\": " << jsonText(row.id) << ", \"title\": " << jsonText(row.title)
+             << ", \"context\": " << jsonText(row.context)
+             << ", \"question\": " << jsonText(row.question) << ", \"answers\": [" << targets
              << "]}, \"target\": [" << targets
-             << "], \"arguments\": {\"gen_args_0\": {\"arg_0\": " << quoted(row.question) << "}}, ";
+             << "], \"arguments\": {\"gen_args_0\": {\"arg_0\": " << jsonText(row.question)
+             << "}}, ";
         if (row.isComplete) {
-            file << "\"resps\": [[" << quoted(row.prediction) << "]], \"filtered_resps\": ["
-                 << quoted(row.prediction) << "], ";
+            file << "\"resps\": [[" << jsonText(row.prediction) << "]], \"filtered_resps\": ["
+                 << jsonText(row.prediction) << "], ";
         } else {
             file << "\"resps\": [], \"filtered_resps\": [], \"missing\": "
-                 << quoted(row.error.empty() ? "no output came back" : row.error) << ", ";
+                 << jsonText(row.error.empty() ? "no output came back" : row.error) << ", ";
         }
         file << "\"filter\": \"none\", \"metrics\": [\"exact_match\", \"f1\"], \"doc_hash\": \""
              << row.hash.hex() << "\", \"prompt_hash\": \"" << sha256(prompt)
              << "\", \"target_hash\": \"" << sha256(targets) << "\", ";
         if (row.isComplete && row.nullOdds)
             file << "\"null_odds\": " << number(*row.nullOdds)
-                 << ", \"best_non_null\": " << quoted(row.bestNonNull) << ", ";
+                 << ", \"best_non_null\": " << jsonText(row.bestNonNull) << ", ";
         file << "\"exact_match\": " << number(row.em) << ", \"f1\": " << number(row.f1) << "}\n";
     }
 };
@@ -323,14 +324,14 @@ std::string resultsText(const RunResult& result)
                        {"name", result.name},
                        {"started", result.startedUtc},
                        {"finished", result.finishedUtc}};
-    json["verdict"] = Json{{"word", align::verdictWord(result.verdict)},
+    json["verdict"] = Json{{"word", align::word(result.verdict)},
                            {"sentence", result.sentence},
                            {"samples", result.samples},
                            {"samples_done", result.samplesDone},
                            {"items", result.items},
                            {"units", result.units}};
     json["digests"] = digestsJson(result);
-    json["alignment"] = Json::parse(result.proofJson, nullptr, false);
+    json["alignment"] = Json::parse(result.ledgerJson, nullptr, false);
     if (json["alignment"].is_discarded())
         json["alignment"] = nullptr;
     json["metrics"] = Json::array();
@@ -387,7 +388,8 @@ std::string provenanceText(const RunResult& result)
                         {"real_tokens", unit.realTokens},
                         {"pad_tokens", unit.padTokens},
                         {"samples", std::move(samples)}};
-        text += json.dump() + "\n";
+        // The name of a node comes from outside.
+        text += dumped(json, -1);
     }
     return text;
 }
@@ -424,7 +426,7 @@ std::string traceText(const RunResult& result)
                           {"pid", 0},
                           {"tid", rank},
                           {"args", {{"name", fmt::format("rank {} on {}", rank, node)}}}});
-    return Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump() + "\n";
+    return dumped(Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}, -1);
 }
 
 std::string manifestText(const RunResult& result)
