@@ -44,7 +44,7 @@ EncoderShape bertShape(ConfigReader& config)
     shape.vocabulary = config.count("vocab_size", {});
     shape.width = config.count("hidden_size", {});
     shape.embedding = shape.width;
-    shape.layers = config.count("num_hidden_layers", {});
+    shape.layers = config.count("num_hidden_layers", {}, 1, mostLayers);
     shape.heads = config.count("num_attention_heads", {});
     shape.inner = config.count("intermediate_size", {});
     shape.positions = config.count("max_position_embeddings", {});

@@ -173,7 +173,7 @@ void ConfigReader::refuse(std::string_view code, std::string message)
 }
 
 std::uint32_t ConfigReader::count(std::string_view key, std::optional<std::uint32_t> absent,
-                                  std::uint32_t least)
+                                  std::uint32_t least, std::uint32_t most)
 {
     const auto* value = m_state->find(key);
     if (value == nullptr) {
@@ -181,7 +181,6 @@ std::uint32_t ConfigReader::count(std::string_view key, std::optional<std::uint3
             refuse("E-MODEL-021", fmt::format("the key {} is missing", key));
         return absent.value_or(least);
     }
-    constexpr std::uint64_t most = 1U << 24U;
     if (!value->is_number_unsigned() || value->get<std::uint64_t>() < least ||
         value->get<std::uint64_t>() > most) {
         refuse("E-MODEL-021",
@@ -281,12 +280,11 @@ void checkShape(ConfigReader& config, const EncoderShape& shape)
     if (shape.width % shape.heads != 0)
         config.refuse("E-MODEL-021", fmt::format("{} attention heads do not divide the width {}",
                                                  shape.heads, shape.width));
-    constexpr std::uint32_t mostLayers = 1000;
     constexpr std::uint32_t mostPositions = 65536;
     constexpr std::uint32_t widest = 65536;
-    if (shape.layers > mostLayers || shape.positions > mostPositions || shape.width > widest ||
-        shape.inner > 4 * widest || shape.embedding > widest)
-        config.refuse("E-MODEL-021", "layers, widths or positions are larger than Muster's limits");
+    if (shape.positions > mostPositions || shape.width > widest || shape.inner > 4 * widest ||
+        shape.embedding > widest)
+        config.refuse("E-MODEL-021", "widths or positions are larger than Muster's limits");
     if (shape.segments > 256)
         config.refuse("E-MODEL-021", "type_vocab_size is larger than 256");
     if (shape.maxTokens() == 0)

@@ -26,7 +26,7 @@ public:
     ConfigReader& operator=(ConfigReader&&) noexcept;
 
     std::uint32_t count(std::string_view key, std::optional<std::uint32_t> absent,
-                        std::uint32_t least = 1);
+                        std::uint32_t least = 1, std::uint32_t most = 1U << 24U);
     double positive(std::string_view key, double absent);
     std::string text(std::string_view key, std::string_view absent);
     /// The first entry of a list of texts, or empty.
@@ -47,6 +47,9 @@ private:
     explicit ConfigReader(std::unique_ptr<State> state);
     std::unique_ptr<State> m_state;
 };
+
+/// Layers that a model may have; keeps a hostile configuration from filling the memory with names.
+inline constexpr std::uint32_t mostLayers = 1000;
 
 /// Checks what all encoders have in common: heads divide the width, sizes are within limits.
 void checkShape(ConfigReader& config, const EncoderShape& shape);

@@ -24,7 +24,7 @@ EncoderPlan planDistilbert(ConfigReader& config)
     shape.vocabulary = config.count("vocab_size", {});
     shape.width = config.count("dim", {});
     shape.embedding = shape.width;
-    shape.layers = config.count("n_layers", {});
+    shape.layers = config.count("n_layers", {}, 1, mostLayers);
     shape.heads = config.count("n_heads", {});
     shape.inner = config.count("hidden_dim", {});
     shape.positions = config.count("max_position_embeddings", {});

@@ -98,11 +98,13 @@ inline __attribute__((always_inline)) void multiply(const Tile& t, bool last, Ac
     if (t.bias != nullptr) {
         const V b0 = Simd::load(t.bias);
         const V b1 = Simd::load(t.bias + lanes);
+#pragma GCC unroll 16
         for (std::size_t r = 0; r < rows; ++r) {
             sum[r][0] = b0;
             sum[r][1] = b1;
         }
     } else {
+#pragma GCC unroll 16
         for (std::size_t r = 0; r < rows; ++r) {
             const float* c = t.c + r * t.cStride;
             sum[r][0] = Simd::load(c);
@@ -111,6 +113,7 @@ inline __attribute__((always_inline)) void multiply(const Tile& t, bool last, Ac
     }
     const float* b = t.b;
     const float* a[rows];
+#pragma GCC unroll 16
     for (std::size_t r = 0; r < rows; ++r)
         a[r] = t.a + r * t.aStride;
     for (std::size_t k = 0; k < t.depth; ++k) {
@@ -124,6 +127,7 @@ inline __attribute__((always_inline)) void multiply(const Tile& t, bool last, Ac
             sum[r][1] = Simd::fma(x, b1, sum[r][1]);
         }
     }
+#pragma GCC unroll 16
     for (std::size_t r = 0; r < rows; ++r) {
         float* c = t.c + r * t.cStride;
         V x0 = sum[r][0];

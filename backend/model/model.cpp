@@ -2,27 +2,16 @@
 #include "model/model.h"
 
 #include "model/qa_model_p.h"
+#include "model/shared_image_p.h"
+#include "model/torch_encoder_p.h"
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <new>
 #include <utility>
 
 namespace muster::model {
 namespace {
-
-struct FreeImage {
-    void operator()(std::byte* data) const { ::operator delete[](data, std::align_val_t{64}); }
-};
-
-std::shared_ptr<std::byte> makeImage(std::size_t size)
-{
-    std::shared_ptr<std::byte> image(
-        static_cast<std::byte*>(::operator new[](size, std::align_val_t{64})), FreeImage());
-    std::memset(image.get(), 0, size);
-    return image;
-}
 
 const char* nameOf(Precision precision)
 {
@@ -62,20 +51,37 @@ Result<std::unique_ptr<QaModel>> loadQaModel(const ModelOptions& options, Engine
             return fail(tensors.error().during("reading " + options.path.string()));
         const auto rounding =
             options.precision == Precision::Bfloat16 ? Rounding::Bfloat16 : Rounding::None;
-        const auto& kernels = engine == Engine::Plain ? *plainKernels() : bestKernels();
-        auto layout = layOut(plan->shape, kernels, tensors->words.type);
-        const auto image = makeImage(layout.size);
-        fillImage(plan->shape, kernels, rounding, *tensors, layout, image.get());
-
-        std::vector<std::unique_ptr<Encoder>> encoders;
-        for (std::uint32_t i = 0; i < options.threads; ++i)
-            encoders.push_back(std::make_unique<PanelEncoder>(plan->shape, kernels, rounding,
-                                                              layout, image.get(), image));
         ModelIdentity identity;
         identity.architecture = plan->architecture;
         identity.digest = Hasher().add(plan->shape.digest()).add(tensors->digest).result();
-        identity.kernels = fmt::format("{} kernels 1, {}, {} thread{}", encoders.front()->kernels(),
-                                       nameOf(options.precision), options.threads,
+        std::vector<std::unique_ptr<Encoder>> encoders;
+        std::string library = "Muster kernels 1";
+        if (engine == Engine::Torch || (engine == Engine::Automatic && prefersTorch())) {
+            auto encoder = makeTorchEncoder(plan->shape, *tensors, rounding, options.threads);
+            if (!encoder)
+                return fail(std::move(encoder).error());
+            encoders.push_back(std::move(*encoder));
+            library = torchVersion();
+        } else {
+            const auto& kernels = engine == Engine::Plain ? *plainKernels() : bestKernels();
+            const auto layout = layOut(plan->shape, kernels, tensors->words.type);
+            // What is in the image depends on these as well as on the weights.
+            const auto content = Hasher()
+                                     .add(identity.digest)
+                                     .add(kernels.name)
+                                     .add(nameOf(options.precision))
+                                     .result();
+            const auto image = makeImage(options.shared, content, layout.size, [&](std::byte* to) {
+                fillImage(plan->shape, kernels, rounding, *tensors, layout, to);
+            });
+            if (!image)
+                return fail(image.error());
+            for (std::uint32_t i = 0; i < options.threads; ++i)
+                encoders.push_back(std::make_unique<PanelEncoder>(
+                    plan->shape, kernels, rounding, layout, image->bytes.get(), image->bytes));
+        }
+        identity.kernels = fmt::format("{}, {}, {}, {} thread{}", encoders.front()->kernels(),
+                                       library, nameOf(options.precision), options.threads,
                                        options.threads == 1 ? "" : "s");
         identity.parameters = tensors->parameters;
         identity.weightBytes = tensors->bytes;
