@@ -357,7 +357,7 @@ private Q_SLOTS:
             "t.json:1:7");
         row("backslash outside of a string, after a good article",
             "{\"data\":[{\"paragraphs\":[]}, {\"a\": \\\"b\"}]}", "E-DATA-003",
-            "t.json:1:36: data[1]");
+            "t.json:1:35: data[1]");
         row("bad escape", file("a\\q", goodQuestion), "E-DATA-003", "t.json:1:64");
         row("bad escape in a key", R"({"data":[{"\x":1}]})", "E-DATA-003", "t.json:1:12");
         row("line end in a string", "{\"data\":[\"a\nb\"]}", "E-DATA-003", "t.json:1:12");
