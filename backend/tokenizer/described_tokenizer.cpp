@@ -43,11 +43,12 @@ void addToDigest(Hasher& hasher, std::vector<std::pair<std::int32_t, std::string
         bytes += token.size() + 16;
     block.reserve(bytes);
     for (const auto& [id, token] : vocabulary) {
-        std::uint64_t head[2] = {static_cast<std::uint64_t>(id), token.size()};
-        for (const std::uint64_t number : head) {
-            for (unsigned shift = 0; shift < 64; shift += 8)
-                block.push_back(static_cast<char>(number >> shift & 0xFFU));
+        char head[16];
+        for (unsigned i = 0; i < 8; ++i) {
+            head[i] = static_cast<char>(static_cast<std::uint64_t>(id) >> (8 * i) & 0xFFU);
+            head[8 + i] = static_cast<char>(std::uint64_t{token.size()} >> (8 * i) & 0xFFU);
         }
+        block.append(head, sizeof head);
         block.append(token);
     }
     hasher.add(block);

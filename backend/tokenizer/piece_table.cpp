@@ -47,7 +47,7 @@ void PieceTable::add(Kind kind, std::string_view piece, std::int32_t id)
         m_single[k][static_cast<unsigned char>(piece[0])] = id;
     else
         lengths.present = static_cast<std::uint16_t>(lengths.present | 1U << (piece.size() - 1));
-    if (2 * (m_used + 1) > m_slots.size())
+    if (4 * (m_used + 1) > 3 * m_slots.size())
         grow();
     const std::uint32_t tag = tagOf(kind, piece.size());
     std::size_t at = slotOf(packed, tag);
