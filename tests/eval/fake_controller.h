@@ -180,7 +180,9 @@ public:
     }
     void stopListening()
     {
-        ::close(m_fd);
+        if (m_fd < 0)
+            return;
+        ::close(std::exchange(m_fd, -1));
         ::unlink(m_path.c_str());
         isListening = false;
     }

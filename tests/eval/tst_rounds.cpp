@@ -77,6 +77,7 @@ public:
         return m_inner.allReduceSum(values);
     }
     Status broadcast(std::vector<std::byte>& bytes) override { return m_inner.broadcast(bytes); }
+    void setTimeLimit(std::chrono::milliseconds limit) override { m_inner.setTimeLimit(limit); }
     const comm::CommTimes& times() const override { return m_inner.times(); }
 
 private:
