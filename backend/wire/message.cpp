@@ -120,7 +120,7 @@ public:
         into = number;
     }
 
-    void field(const char* name, double& into)
+    void field(const char* name, double& into, double least = std::numeric_limits<double>::lowest())
     {
         const json* value = find(name);
         if (value == nullptr)
@@ -130,6 +130,8 @@ public:
         const auto number = value->get<double>();
         if (!std::isfinite(number))
             return wrong(name, "is not finite");
+        if (number < least)
+            return wrong(name, "is out of range");
         into = number;
     }
 
@@ -455,7 +457,7 @@ Result<Ready> decode<Ready>(std::span<const std::byte> payload)
     in.field("maxPositions", message.maxPositions);
     in.field("vocabulary", message.vocabulary);
     in.field("threads", message.threads);
-    in.field("loadMs", message.loadMs);
+    in.field("loadMs", message.loadMs, 0.0);
     in.field("affinity", message.affinity, 4096);
     in.field("cpus", message.cpus);
     return in.result("Ready", std::move(message));

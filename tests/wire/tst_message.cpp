@@ -108,7 +108,7 @@ void verifyEachFieldIsChecked(const Message& message, const QStringList& optiona
         if (value.is_number_unsigned()) {
             changed = whole;
             changed[name] = -1;
-            if (name != "pid")
+            if (name != "pid" && name != "monotonicNs")
                 QVERIFY2(!decode<Message>(cbor(changed)), name.c_str());
         }
         if (value.is_string()) {
@@ -269,7 +269,7 @@ private Q_SLOTS:
         std::mt19937 random(7);
         const auto hello = encode(makeHello());
         const auto heartbeat = encode(makeHeartbeat());
-        for (int i = 0; i < 100000; ++i) {
+        for (int i = 0; i < 20000; ++i) {
             auto bytes = i % 2 == 0 ? hello : heartbeat;
             for (unsigned c = 0; c <= random() % 3; ++c)
                 bytes[random() % bytes.size()] = static_cast<std::byte>(random() & 0xFFU);
