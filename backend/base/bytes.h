@@ -46,7 +46,7 @@ public:
     template <typename T>
     requires std::is_arithmetic_v<T> std::vector<T> getArray(std::uint64_t count)
     {
-        if (count > remaining() / sizeof(T)) {
+        if (m_failed || count > remaining() / sizeof(T)) {
             m_failed = true;
             return {};
         }
