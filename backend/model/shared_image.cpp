@@ -25,7 +25,10 @@ namespace muster::model {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto patience = std::chrono::seconds(30);
+/// How long a rank looks for local rank 0, which listens before it reads a weight.
+constexpr auto searchTime = std::chrono::seconds(3);
+/// How long it then waits for the weights; the death of local rank 0 ends the wait at once.
+constexpr auto fillTime = std::chrono::seconds(120);
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
 
 /// What goes with the descriptor, so that two programs never take each other's weights for their
@@ -192,7 +195,7 @@ std::optional<Image> offer(const SharedWeights& shared, const Greeting& greeting
 std::optional<Image> receive(const SharedWeights& shared, const Greeting& expected)
 {
     const Address address(shared.key);
-    const auto deadline = Clock::now() + patience;
+    const auto deadline = Clock::now() + searchTime;
     Descriptor peer;
     for (;;) {
         peer = Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -205,10 +208,8 @@ std::optional<Image> receive(const SharedWeights& shared, const Greeting& expect
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     pollfd ready{peer.get(), POLLIN, 0};
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    if (!isSameUser(peer.get()) ||
-        ::poll(&ready, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 1))) != 1)
+    const auto wait = std::chrono::milliseconds(fillTime).count();
+    if (!isSameUser(peer.get()) || ::poll(&ready, 1, static_cast<int>(wait)) != 1)
         return std::nullopt;
     Greeting greeting{};
     iovec part{&greeting, sizeof(greeting)};

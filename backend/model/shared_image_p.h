@@ -23,9 +23,9 @@ struct Image {
 /// Sharing leaves nothing behind, whatever kills the ranks: the memory has no name (memfd, sealed
 /// against writing before it is handed out), and it travels over an abstract socket whose name is
 /// formed from `shared.key`, between processes of the same user only. A short thread of local rank
-/// 0 hands it to localRanks − 1 others and ends. A rank that gets none within 30 seconds, or one
-/// with another digest or size, fills its own: sharing saves memory and time and never decides a
-/// result.
+/// 0 hands it to localRanks − 1 others and ends. A rank that finds no local
+/// rank 0 within 3 seconds, or gets memory with another digest or size, fills its own: sharing
+/// saves memory and time and never decides a result.
 ///
 /// Error: Internal (`E-MODEL-092`) when memory cannot be had.
 [[nodiscard]] Result<Image> makeImage(const SharedWeights& shared, const Hash128& digest,

@@ -4,6 +4,7 @@
 #include <QTemporaryDir>
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -123,7 +124,8 @@ inline TinyTensors tinyTensors(const TinyShape& s, std::uint64_t seed = 7)
         tensors[name] = std::move(tensor);
     };
     const auto linear = [&](const std::string& name, std::uint64_t out, std::uint64_t in) {
-        put(name + ".weight", {out, in}, 0.4F);
+        // As wide layers are initialised: otherwise attention saturates and magnifies rounding.
+        put(name + ".weight", {out, in}, 2.0F / std::sqrt(static_cast<float>(in)));
         put(name + ".bias", {out}, 0.2F);
     };
     const auto norm = [&](const std::string& name, std::uint64_t width) {
