@@ -87,6 +87,11 @@ Dealer::Loss Dealer::refused(RankId rank, UnitId unit)
     const auto place = std::find(r.inHand.begin(), r.inHand.end(), unit);
     if (place != r.inHand.end())
         r.inHand.erase(place);
+    if (UnitState& u = at(unit); u.state == State::Received) {
+        // received() took it for a result; it is as if it had never come.
+        u.state = State::Out;
+        ++u.holders;
+    }
     release(unit, true, loss);
     return loss;
 }

@@ -17,7 +17,9 @@ private Q_SLOTS:
     void fixedSharesGoToTheirOwners();
     void aLostRanksUnitsComeBackFirst();
     void aUnitThatKillsTwiceIsSetAside();
+    void aRefusedResultIsOpenAgainAndThenSetAside();
     void aTornDownGroupBlamesNobody();
+    void aRankThatComesBackKeepsWhatNobodyElseGot();
     void aResultThatCameLateStillCounts();
     void aSecondResultIsCompared();
     void aRankThatWasNeverGivenAUnitIsFound();
@@ -101,6 +103,34 @@ void TestDealer::aUnitThatKillsTwiceIsSetAside()
     QCOMPARE(dealer.received(RankId(0), UnitId(1), 1), Dealer::Receipt::Expected);
     dealer.committed(UnitId(1));
     QVERIFY(dealer.finished());
+}
+
+void TestDealer::aRefusedResultIsOpenAgainAndThenSetAside()
+{
+    Dealer dealer(ones(1), {}, {});
+    dealer.rankJoined(RankId(0));
+    for (int round = 0; round < 2; ++round) {
+        QCOMPARE(unitsOf(dealer.handOut(RankId(0), 0)), (Units{0}));
+        QCOMPARE(dealer.received(RankId(0), UnitId(0), 1), Dealer::Receipt::Expected);
+        const auto loss = dealer.refused(RankId(0), UnitId(0));
+        QCOMPARE(loss.requeued.size(), std::size_t(round == 0 ? 1 : 0));
+        QCOMPARE(loss.setAside.size(), std::size_t(round == 0 ? 0 : 1));
+    }
+    QVERIFY(dealer.finished());
+}
+
+void TestDealer::aRankThatComesBackKeepsWhatNobodyElseGot()
+{
+    Dealer dealer(ones(2), {}, {.prefetch = 1});
+    dealer.rankJoined(RankId(0));
+    dealer.rankJoined(RankId(1));
+    (void)dealer.handOut(RankId(0), 0);
+    (void)dealer.rankLost(RankId(0), Dealer::Blame::Nobody);
+    dealer.rankJoined(RankId(0));
+    dealer.reclaim(RankId(0), UnitId(0), 1);
+    QCOMPARE(unitsOf(dealer.handOut(RankId(1), 1)), (Units{1}));
+    dealer.reclaim(RankId(0), UnitId(1), 1); // the other rank has it now
+    QCOMPARE(dealer.inHand(RankId(0)), std::size_t{1});
 }
 
 void TestDealer::aTornDownGroupBlamesNobody()
