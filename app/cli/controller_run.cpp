@@ -115,7 +115,8 @@ void addResult(RunEnd& end, const report::RunResult& result)
         end.findings.push_back(result.sentence);
 }
 
-RunEnd execute(run::RunRequest request, const RunListener& listener)
+RunEnd execute(run::RunRequest request, const RunListener& listener,
+               std::shared_ptr<const run::RunOutcome>* outcomeOut = nullptr)
 {
     request.ownFolder = QCoreApplication::applicationDirPath().toStdString();
     request.programVersion = MUSTER_VERSION;
@@ -158,6 +159,8 @@ RunEnd execute(run::RunRequest request, const RunListener& listener)
     controller.start();
     if (!outcome)
         loop.exec();
+    if (outcomeOut != nullptr)
+        *outcomeOut = outcome;
     end.folder = outcome->folder;
     end.error = outcome->error;
     if (outcome->result)
@@ -535,6 +538,108 @@ Result<config::Resolved> demo(const DemoOptions& options)
     return config::resolve(sources).result();
 }
 
+/// A folder that is removed with its content when the measurement is over.
+class ScratchFolder final {
+public:
+    ScratchFolder()
+    {
+        std::string name =
+            (std::filesystem::temp_directory_path() / "muster-bench-XXXXXX").string();
+        if (::mkdtemp(name.data()) != nullptr)
+            m_path = name;
+    }
+    ~ScratchFolder()
+    {
+        std::error_code ignored;
+        if (!m_path.empty())
+            std::filesystem::remove_all(m_path, ignored);
+    }
+    ScratchFolder(const ScratchFolder&) = delete;
+    ScratchFolder& operator=(const ScratchFolder&) = delete;
+    [[nodiscard]] const std::filesystem::path& path() const { return m_path; }
+
+private:
+    std::filesystem::path m_path;
+};
+
+/// Runs the model on the data (those of the demo when none are given) once in each precision, and
+/// prints speed beside EM and F1.
+Result<Answer> bench(const BenchOptions& options, const config::Resolved& given)
+{
+    if (options.name != "qa")
+        return fail(Error::Kind::Usage, "E-CLI-029",
+                    fmt::format("there is no measurement '{}'; there is: qa", options.name));
+    config::Resolved base = given;
+    if (base.config.model.path.empty() || base.config.data.files.empty()) {
+        auto bundled = demo(DemoOptions{.flags = options.flags});
+        if (!bundled)
+            return fail(bundled.error());
+        base = std::move(*bundled);
+    }
+    const ScratchFolder scratch;
+    if (scratch.path().empty())
+        return fail(Error::Kind::Io, "E-CLI-030", "no temporary folder can be made");
+    base.config.output = scratch.path();
+    Answer answer;
+    answer.text = fmt::format("{:<10} {:>9} {:>8} {:>9} {:>10} {:>8} {:>8} {:>9} {:>7} {:>9}\n",
+                              "dtype", "questions", "loop s", "q/s", "tokens/s", "EM %", "F1 %",
+                              "start s", "wait %", "transfer %");
+    answer.json["runs"] = nlohmann::ordered_json::array();
+    for (const auto& [dtype, name] : {std::pair(config::Dtype::Float32, "float32"),
+                                      std::pair(config::Dtype::Bfloat16, "bfloat16")}) {
+        run::RunRequest request;
+        request.resolved = base;
+        request.resolved.config.model.dtype = dtype;
+        RunListener silent;
+        silent.progressed = [](const ProgressView&) {};
+        silent.said = [](const std::string&, const std::string&, const std::string&) {};
+        std::shared_ptr<const run::RunOutcome> outcome;
+        const RunEnd end = execute(std::move(request), silent, &outcome);
+        if (!outcome->result || end.error)
+            return fail(end.error.value_or(
+                Error{Error::Kind::Internal, "E-CLI-031", "the measured run gave no result"}));
+        const report::RunResult& result = *outcome->result;
+        const report::Shares shares = report::shares(result);
+        std::uint64_t tokens = 0;
+        for (const report::RankTiming& rank : result.timing)
+            tokens += rank.realTokens;
+        const double loop = result.sinceFirstUnitSeconds;
+        const auto rate = [loop](std::uint64_t count) {
+            return loop > 0.0 ? static_cast<double>(count) / loop : 0.0;
+        };
+        const auto metric = [&result](const char* key) {
+            for (const report::Metric& one : result.metrics)
+                if (one.key == key && one.value)
+                    return *one.value;
+            return 0.0;
+        };
+        answer.text +=
+            fmt::format("{:<10} {:>9} {:>8.2f} {:>9.2f} {:>10.0f} {:>8.2f} {:>8.2f} {:>9.2f} "
+                        "{:>7.2f} {:>9.2f}\n",
+                        name, result.samplesDone, loop, rate(result.samplesDone), rate(tokens),
+                        metric("exact_match"), metric("f1"), result.startUpSeconds,
+                        100.0 * shares.wait, 100.0 * shares.transfer);
+        answer.json["runs"].push_back({{"dtype", name},
+                                       {"verdict", align::word(result.verdict)},
+                                       {"questions", result.samplesDone},
+                                       {"ranks", result.ranks},
+                                       {"loop_s", loop},
+                                       {"questions_per_s", rate(result.samplesDone)},
+                                       {"tokens_per_s", rate(tokens)},
+                                       {"exact_match", metric("exact_match")},
+                                       {"f1", metric("f1")},
+                                       {"prepare_s", result.prepareSeconds},
+                                       {"start_up_s", result.startUpSeconds},
+                                       {"wait_share", shares.wait},
+                                       {"transfer_share", shares.transfer},
+                                       {"kernels", result.kernels}});
+        if (dtype == config::Dtype::Bfloat16)
+            answer.text += fmt::format("{} ranks, {} threads each, {}\n{}\n", result.ranks,
+                                       result.threadsPerRank, result.launcher, result.kernels);
+    }
+    return answer;
+}
+
 /// What a run would do: data, windows, units, shares, digests and the command of the launch.
 Result<Answer> planned(const config::Resolved& resolved)
 {
@@ -637,6 +742,7 @@ ControllerApi controllerApi()
     api.stop = stop;
     api.exported = exported;
     api.demo = demo;
+    api.bench = bench;
     return api;
 }
 
