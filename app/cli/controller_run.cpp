@@ -166,7 +166,8 @@ RunEnd execute(run::RunRequest request, const RunListener& listener,
     if (outcome->result)
         addResult(end, *outcome->result);
     const bool isWhole = end.verdict == "ALIGNED" && !end.error;
-    if (!end.folder.empty())
+    const bool hasSomething = end.samplesDone > 0 || end.verdict == "INCOMPLETE";
+    if (!end.folder.empty() && (isWhole || hasSomething))
         end.nextSteps.push_back(isWhole ? "files: " + end.folder.string()
                                         : "go on with: muster resume " + end.folder.string());
     return end;
@@ -644,6 +645,8 @@ Result<Answer> bench(const BenchOptions& options, const config::Resolved& given)
 Result<Answer> planned(const config::Resolved& resolved)
 {
     const config::RunConfig& config = resolved.config;
+    if (const Status known = run::checkTask(config); !known)
+        return fail(known.error());
     auto job = run::QaJob::prepare(config);
     if (!job)
         return fail(job.error());

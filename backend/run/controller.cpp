@@ -135,6 +135,8 @@ void Controller::start()
 
 Status Controller::prepare()
 {
+    if (const Status known = checkTask(m_config); !known)
+        return known;
     if (m_config.cluster.ranks == 0)
         m_config.cluster.ranks = launch::machineTopology().usableCores();
     m_request.resolved.config = m_config;
@@ -398,7 +400,8 @@ void Controller::startIntake(std::vector<std::uint8_t> done)
         stopNow("a rank was refused");
     });
     connect(m_intake, &Intake::happened, this, [this](const RunEvent& event) {
-        m_events.push_back(event);
+        if (event.level == RunEvent::Level::Error && event.rank && m_rankError.empty())
+            m_rankError = event.text;
         Q_EMIT happened(event);
     });
     connect(m_intake, &Intake::snapshot, this, &Controller::onSnapshot);
@@ -514,7 +517,11 @@ void Controller::groupEnded(const launch::ProcessExit& exit)
         static_cast<std::ptrdiff_t>(neverWorked ? 1 : m_config.cluster.maxRelaunches);
     if (!exit.hasStarted || recent > limit) {
         const std::string words = exit.words.empty() ? "the ranks ended" : exit.words;
-        if (neverWorked)
+        if (isHopeless)
+            m_fatal = Error{m_rankError.find("E-MODEL-") != std::string::npos ? Error::Kind::Invalid
+                                                                              : Error::Kind::Launch,
+                            "E-RUN-045", "no rank became ready: " + m_rankError};
+        else if (neverWorked)
             m_fatal = Error{Error::Kind::Launch, "E-RUN-045",
                             fmt::format("no rank became ready: {}. The log is {}.", words,
                                         (m_folder / "log").string())};

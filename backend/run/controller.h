@@ -130,7 +130,7 @@ private:
         double cost = 0.0;
     };
     std::vector<RatePoint> m_rate;
-    std::vector<RunEvent> m_events;
+    std::string m_rankError; ///< the first error that a rank told
     QTimer m_ladder;
     int m_rung = 0;
     QTimer m_timeout;

@@ -540,6 +540,17 @@ int exitCodeOf(const report::RunResult& result, const std::optional<Error>& erro
     return gatesMet ? 0 : 7;
 }
 
+Status checkTask(const config::RunConfig& config)
+{
+    if (config.task == config::Task::Qa)
+        return {};
+    return fail(
+        Error::Kind::Invalid, "E-RUN-004",
+        fmt::format("task {} is not evaluated by this version; it evaluates qa. Nothing was "
+                    "started.",
+                    config.task == config::Task::Lm ? "lm" : "classification"));
+}
+
 wire::RankConfig rankConfigOf(const config::RunConfig& config)
 {
     wire::RankConfig made;

@@ -24,6 +24,9 @@ namespace muster::run {
 /// error that cut the run wins over 5.
 [[nodiscard]] int exitCodeOf(const report::RunResult& result, const std::optional<Error>& error);
 
+/// Error: Invalid `E-RUN-004` for a task that this version does not evaluate.
+[[nodiscard]] Status checkTask(const config::RunConfig& config);
+
 /// What the ranks are told, from the configuration.
 [[nodiscard]] wire::RankConfig rankConfigOf(const config::RunConfig& config);
 
