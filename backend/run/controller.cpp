@@ -16,7 +16,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstring>
+#include <cctype>
+#include <cstdlib>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -133,6 +134,19 @@ void Controller::start()
         finish(prepared.error());
 }
 
+std::future<Result<launch::Flavour>> Controller::chooseFlavour() const
+{
+    launch::FlavourRequest request;
+    request.launcher = m_config.cluster.launcher;
+    request.launcherPath = m_config.cluster.launcherPath;
+    request.rankProgram = m_config.cluster.rankProgram;
+    request.ownFolder = m_request.ownFolder;
+    const char* path = std::getenv("PATH");
+    request.searchPath = path != nullptr ? path : "";
+    // Asking launcher and rank program for their families takes as long as reading the data.
+    return std::async(std::launch::async, [request] { return launch::chooseFlavour(request); });
+}
+
 Status Controller::prepare()
 {
     if (const Status known = checkTask(m_config); !known)
@@ -141,22 +155,16 @@ Status Controller::prepare()
         m_config.cluster.ranks = launch::machineTopology().usableCores();
     m_request.resolved.config = m_config;
 
-    launch::FlavourRequest flavour;
-    flavour.launcher = m_config.cluster.launcher;
-    flavour.launcherPath = m_config.cluster.launcherPath;
-    flavour.rankProgram = m_config.cluster.rankProgram;
-    flavour.ownFolder = m_request.ownFolder;
-    const char* path = std::getenv("PATH");
-    flavour.searchPath = path != nullptr ? path : "";
-    auto chosen = launch::chooseFlavour(flavour);
-    if (!chosen)
-        return fail(chosen.error());
-    m_flavour = std::move(*chosen);
+    auto choosing = chooseFlavour();
 
     auto job = QaJob::prepare(m_config);
+    auto chosen = choosing.get();
     if (!job)
         return fail(job.error());
     m_job = std::move(*job);
+    if (!chosen)
+        return fail(chosen.error());
+    m_flavour = std::move(*chosen);
     Error ownerError;
     m_owners = ownersOf(m_config, *m_job, m_config.cluster.ranks, ownerError);
     if (!ownerError.code.empty())
@@ -295,26 +303,24 @@ Status Controller::prepareResume()
     if (m_config.cluster.ranks == 0)
         m_config.cluster.ranks = launch::machineTopology().usableCores();
     m_config.inject.clear();
+    m_request.resolved = std::move(*resolved);
+    m_request.resolved.config = m_config;
 
-    launch::FlavourRequest flavour;
-    flavour.launcher = m_config.cluster.launcher;
-    flavour.launcherPath = m_config.cluster.launcherPath;
-    flavour.rankProgram = m_config.cluster.rankProgram;
-    flavour.ownFolder = m_request.ownFolder;
-    const char* path = std::getenv("PATH");
-    flavour.searchPath = path != nullptr ? path : "";
-    auto chosen = launch::chooseFlavour(flavour);
-    if (!chosen)
-        return fail(chosen.error());
-    m_flavour = std::move(*chosen);
+    auto choosing = chooseFlavour();
 
     auto loaded = QaJob::load(before, *m_file);
-    if (!loaded)
+    if (!loaded) {
+        choosing.wait();
         return fail(loaded.error());
+    }
     auto job = QaJob::prepare(m_config);
+    auto chosen = choosing.get();
     if (!job)
         return fail(job.error());
     m_job = std::move(*job);
+    if (!chosen)
+        return fail(chosen.error());
+    m_flavour = std::move(*chosen);
     const Digests& then = (*loaded)->digests();
     const Digests& now = m_job->digests();
     std::vector<std::string> changed;

@@ -19,6 +19,7 @@
 #include <QTimer>
 
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -85,6 +86,7 @@ Q_SIGNALS:
     void finished(const std::shared_ptr<const muster::run::RunOutcome>& outcome);
 
 private:
+    [[nodiscard]] std::future<Result<launch::Flavour>> chooseFlavour() const;
     [[nodiscard]] Status prepare();
     [[nodiscard]] Status prepareResume();
     [[nodiscard]] Status makeFolder();

@@ -7,7 +7,7 @@
 #include <QTemporaryDir>
 #include <QTest>
 
-#include <cstring>
+#include <algorithm>
 
 using namespace muster;
 using namespace muster::run;
