@@ -519,9 +519,13 @@ void Controller::groupEnded(const launch::ProcessExit& exit)
     const auto recent = std::count_if(m_launches.begin(), m_launches.end(),
                                       [&](std::int64_t ns) { return now - ns < relaunchWindowNs; });
     const bool neverWorked = m_firstUnitNs == 0;
-    const auto limit =
-        static_cast<std::ptrdiff_t>(neverWorked ? 1 : m_config.cluster.maxRelaunches);
-    if (!exit.hasStarted || recent > limit) {
+    // What a rank says about its model it would say again.
+    const bool isHopeless = neverWorked && !m_rankError.empty();
+    const std::uint32_t launches = isHopeless    ? 0
+                                   : neverWorked ? 1
+                                                 : m_config.cluster.maxRelaunches;
+    const auto limit = static_cast<std::ptrdiff_t>(launches);
+    if (!exit.hasStarted || isHopeless || recent > limit) {
         const std::string words = exit.words.empty() ? "the ranks ended" : exit.words;
         if (isHopeless)
             m_fatal = Error{m_rankError.find("E-MODEL-") != std::string::npos ? Error::Kind::Invalid

@@ -80,6 +80,17 @@ Dealer::Loss Dealer::rankLost(RankId rank, Blame blame)
     return loss;
 }
 
+Dealer::Loss Dealer::rankLostOver(RankId rank, UnitId culprit)
+{
+    Loss loss = rankLost(rank, Blame::Nobody);
+    if (isSettled(culprit) || ++at(culprit).kills < m_rules.maxKills)
+        return loss;
+    setAside(culprit);
+    std::erase(loss.requeued, culprit);
+    loss.setAside.push_back(culprit);
+    return loss;
+}
+
 Dealer::Loss Dealer::refused(RankId rank, UnitId unit)
 {
     Loss loss;
@@ -261,6 +272,17 @@ std::size_t Dealer::inHand(RankId rank) const
 bool Dealer::isDone(UnitId unit) const
 {
     return at(unit).state == State::Done;
+}
+
+bool Dealer::isSetAside(UnitId unit) const
+{
+    return at(unit).state == State::SetAside;
+}
+
+bool Dealer::isSettled(UnitId unit) const
+{
+    const State state = at(unit).state;
+    return state == State::Received || state == State::Done || state == State::SetAside;
 }
 
 std::optional<RankId> Dealer::holder(UnitId unit) const

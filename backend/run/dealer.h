@@ -62,6 +62,9 @@ public:
     /// The rank is gone or silent: its units go back to the front of the queue; the one it computed
     /// counts a kill when it is to blame. A rank that joins again is ordinary.
     Loss rankLost(RankId rank, Blame blame = Blame::UnitInWork);
+    /// The rank is gone because of this unit, which it may have computed long ago: a kill counts
+    /// for it and for no other.
+    Loss rankLostOver(RankId rank, UnitId culprit);
     /// The rank will not come back: with fixed shares its units are dealt to the others.
     void abandon(RankId rank);
     /// The unit could not be computed by anybody; nothing more is expected of it.
@@ -99,6 +102,11 @@ public:
     [[nodiscard]] std::size_t inHand(RankId rank) const;
     [[nodiscard]] const std::vector<UnitId>& unitsSetAside() const { return m_setAside; }
     [[nodiscard]] bool isDone(UnitId unit) const;
+    [[nodiscard]] bool isSetAside(UnitId unit) const;
+    /// Nothing more is expected of the unit: it arrived, or it was set aside.
+    [[nodiscard]] bool isSettled(UnitId unit) const;
+    /// How often the unit was handed out: its attempts are 0 up to this, exclusive.
+    [[nodiscard]] std::uint32_t attempts(UnitId unit) const { return at(unit).attempts; }
     /// The rank whose result is expected for the unit: the last one that it was handed to.
     [[nodiscard]] std::optional<RankId> holder(UnitId unit) const;
 

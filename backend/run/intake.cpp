@@ -285,6 +285,16 @@ void Intake::onHello(PeerId peer, const wire::Hello& hello)
                         nameOf(rank), hello.cpus, m_options.rankConfig.threads, hello.cpus),
             RankId(hello.rank));
     storeRank(rank);
+    // What it still wants to send again and nobody waits for any more must not come.
+    for (const std::uint64_t held : hello.holding) {
+        const UnitId unit(held);
+        if (held >= m_options.units->size() ||
+            !(m_dealer.isDone(unit) || m_dealer.isSetAside(unit)))
+            continue;
+        for (std::uint32_t attempt = 0; attempt < m_dealer.attempts(unit); ++attempt)
+            m_server->send(peer, wire::FrameType::Ack, wire::Ack{unit, attempt});
+    }
+    rank.handed = 0; // the word to drain is given on every connection
     m_server->send(peer, wire::FrameType::Config, m_options.rankConfig);
 }
 
@@ -457,7 +467,7 @@ void Intake::wholeBlock(RankId from, wire::OutputBlock block)
         return;
     }
     if (!verdict.isUsable) {
-        report(m_dealer.refused(by, unit), by);
+        report(m_dealer.refused(by, unit), by, "came back wrong twice");
         if (++m_refusedBlocks == mostRefusedBlocks && !m_draining) {
             say(RunEvent::Level::Error, "E-RUN-035",
                 fmt::format("{} blocks contradicted the plan: the run is ended early, because more "
@@ -610,7 +620,12 @@ void Intake::onGone(PeerId peer, const std::optional<Error>& fault)
                 "to others.",
                 nameOf(*rank), fault->message),
             number);
-        lose(number, "sent a damaged frame", Dealer::Blame::UnitInWork);
+        // After a cut the first frames are those of units that it holds since before.
+        std::optional<UnitId> culprit;
+        for (const std::uint64_t held : rank->hello->holding)
+            if (!culprit && held < m_options.units->size() && !m_dealer.isSettled(UnitId(held)))
+                culprit = UnitId(held);
+        lose(number, "sent a damaged frame", Dealer::Blame::UnitInWork, culprit);
     } else {
         const bool isTornDown = m_groupFaultNs != 0 && monotonicNs() - m_groupFaultNs < tearDownNs;
         std::string how = "is gone";
@@ -624,14 +639,16 @@ void Intake::onGone(PeerId peer, const std::optional<Error>& fault)
     checkFinished();
 }
 
-void Intake::lose(RankId number, const std::string& how, Dealer::Blame blame)
+void Intake::lose(RankId number, const std::string& how, Dealer::Blame blame,
+                  std::optional<UnitId> culprit)
 {
     Rank& rank = m_ranks.at(number.value);
     const bool wasWorking = rank.view.state != RankState::Absent;
     rank.view.state = RankState::Lost;
     if (m_groupFaultNs == 0)
         m_groupFaultNs = monotonicNs();
-    const auto loss = m_dealer.rankLost(number, blame);
+    const auto loss =
+        culprit ? m_dealer.rankLostOver(number, *culprit) : m_dealer.rankLost(number, blame);
     if (wasWorking && !m_saidDrained)
         say(RunEvent::Level::Warning, "E-RUN-031",
             fmt::format("{} {}. {} of {} units are safe; {} go back to the queue.", nameOf(rank),
@@ -640,14 +657,14 @@ void Intake::lose(RankId number, const std::string& how, Dealer::Blame blame)
     report(loss, number);
 }
 
-void Intake::report(const Dealer::Loss& loss, RankId number)
+void Intake::report(const Dealer::Loss& loss, RankId number, const char* why)
 {
     for (const UnitId unit : loss.setAside) {
         m_ledger.setAside(unit, number);
         say(RunEvent::Level::Error, "E-RUN-032",
-            fmt::format("unit {} ended its rank twice and was set aside; its {} items are missing "
-                        "from the result. The last one was rank {}.",
-                        unit.value, m_options.units->items(unit).size(), number.value),
+            fmt::format("unit {} {} and was set aside; its {} items are missing from the result. "
+                        "The last one was rank {}.",
+                        unit.value, why, m_options.units->items(unit).size(), number.value),
             number, unit);
     }
 }

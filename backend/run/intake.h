@@ -136,8 +136,9 @@ private:
     void wholeBlock(RankId from, wire::OutputBlock block);
     void deal(RankId rank);
     void dealAll();
-    void lose(RankId rank, const std::string& how, Dealer::Blame blame);
-    void report(const Dealer::Loss& loss, RankId rank);
+    void lose(RankId rank, const std::string& how, Dealer::Blame blame,
+              std::optional<UnitId> culprit = std::nullopt);
+    void report(const Dealer::Loss& loss, RankId rank, const char* why = "ended its rank twice");
     void checkFinished();
     void say(RunEvent::Level level, std::string code, std::string text,
              std::optional<RankId> rank = std::nullopt, std::optional<UnitId> unit = std::nullopt);

@@ -176,6 +176,8 @@ void RankServer::read(PeerId id)
         if (found == m_peers.end() || found->second->isClosing)
             return;
         Peer& peer = *found->second;
+        if (peer.socket->bytesAvailable() <= 0)
+            return;
         const auto space = peer.parser.space(readPiece);
         const qint64 got = peer.socket->read(static_cast<char*>(static_cast<void*>(space.data())),
                                              static_cast<qint64>(readPiece));

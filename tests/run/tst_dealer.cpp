@@ -18,6 +18,7 @@ private Q_SLOTS:
     void aLostRanksUnitsComeBackFirst();
     void aUnitThatKillsTwiceIsSetAside();
     void aRefusedResultIsOpenAgainAndThenSetAside();
+    void aUnitThatIsToBlameFromBeforeIsSetAsideAlone();
     void aTornDownGroupBlamesNobody();
     void aRankThatComesBackKeepsWhatNobodyElseGot();
     void aResultThatCameLateStillCounts();
@@ -131,6 +132,29 @@ void TestDealer::aRankThatComesBackKeepsWhatNobodyElseGot()
     QCOMPARE(unitsOf(dealer.handOut(RankId(1), 1)), (Units{1}));
     dealer.reclaim(RankId(0), UnitId(1), 1); // the other rank has it now
     QCOMPARE(dealer.inHand(RankId(0)), std::size_t{1});
+}
+
+void TestDealer::aUnitThatIsToBlameFromBeforeIsSetAsideAlone()
+{
+    Dealer dealer(ones(6), {}, {});
+    dealer.rankJoined(RankId(0));
+    (void)dealer.handOut(RankId(0), 0); // 0 1 2
+    QCOMPARE(dealer.rankLostOver(RankId(0), UnitId(1)).setAside.size(), std::size_t{0});
+    dealer.rankJoined(RankId(0));
+    QCOMPARE(unitsOf(dealer.handOut(RankId(0), 0)), (Units{0, 1, 2}));
+    QCOMPARE(dealer.attempts(UnitId(1)), 2U);
+    const auto loss = dealer.rankLostOver(RankId(0), UnitId(1));
+    QVERIFY(loss.setAside == std::vector<UnitId>{UnitId(1)});
+    QCOMPARE(loss.requeued.size(), std::size_t{2});
+    QVERIFY(dealer.isSetAside(UnitId(1)));
+    QVERIFY(dealer.isSettled(UnitId(1)));
+    dealer.rankJoined(RankId(0));
+    QCOMPARE(unitsOf(dealer.handOut(RankId(0), 0)), (Units{0, 2, 3}));
+    // One that arrived meanwhile cannot be to blame any more.
+    QVERIFY(dealer.received(RankId(0), UnitId(0), 1) == Dealer::Receipt::Expected);
+    dealer.committed(UnitId(0));
+    QVERIFY(dealer.rankLostOver(RankId(0), UnitId(0)).setAside.empty());
+    QVERIFY(dealer.isDone(UnitId(0)));
 }
 
 void TestDealer::aTornDownGroupBlamesNobody()
