@@ -572,7 +572,9 @@ Result<Answer> bench(const BenchOptions& options, const config::Resolved& given)
                     fmt::format("there is no measurement '{}'; there is: qa", options.name));
     config::Resolved base = given;
     if (base.config.model.path.empty() || base.config.data.files.empty()) {
-        auto bundled = demo(DemoOptions{.flags = options.flags});
+        DemoOptions ofDemo;
+        ofDemo.flags = options.flags;
+        auto bundled = demo(ofDemo);
         if (!bundled)
             return fail(bundled.error());
         base = std::move(*bundled);

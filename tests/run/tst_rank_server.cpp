@@ -99,6 +99,14 @@ public:
         hello.world = 2;
         hello.generation = m_claim.generation;
         hello.node = "here";
+        hello.pid = 1234;
+        hello.cpus = 1;
+        hello.cores = 1;
+        hello.version = "0.1.0";
+        hello.mpiLibrary = "none";
+        hello.architecture = "x86_64";
+        hello.affinity = "0";
+        hello.binaryDigest = std::string(32, '0');
         send(wire::FrameType::Hello, wire::encode(hello));
     }
     [[nodiscard]] bool isConnected() const
