@@ -26,13 +26,13 @@ struct SharedWeights {
 };
 
 struct ModelOptions {
-    std::filesystem::path path; ///< Hugging Face directory, or `synthetic`
+    std::filesystem::path path{}; ///< Hugging Face directory, or `synthetic`
     wire::UnitKind kind = wire::UnitKind::Qa;
     Precision precision = Precision::Float32;
     std::uint32_t threads = 1;
     std::uint32_t nBest = 20; ///< QA: how many start and end logits are returned
     Ties ties = Ties::Hf;
-    SharedWeights shared;
+    SharedWeights shared{};
 };
 
 /// What identifies the numbers that a model gives; part of the run's fingerprint.
