@@ -18,23 +18,23 @@ namespace muster::report {
 
 /// One metric over the samples. `value` is absent when it is undefined; `reason` then says why.
 struct Metric {
-    std::string key;   ///< `exact_match`, `f1`, `HasAns_exact`, … as the official script names it
-    std::string label; ///< for people: `EM`, `F1`
-    std::optional<double> value;
-    std::string unit;    ///< `%` or empty
-    std::string method;  ///< rule and version, such as `squad-1.1, squad-en/1`
-    std::uint64_t n = 0; ///< samples it is formed over
+    std::string key{}; ///< `exact_match`, `f1`, `HasAns_exact`, … as the official script names it
+    std::string label{}; ///< for people: `EM`, `F1`
+    std::optional<double> value{};
+    std::string unit{};   ///< `%` or empty
+    std::string method{}; ///< rule and version, such as `squad-1.1, squad-en/1`
+    std::uint64_t n = 0;  ///< samples it is formed over
     /// Standard error and interval around the mean, in the metric's unit.
-    std::optional<double> standardError;
-    std::optional<double> low;
-    std::optional<double> high;
-    std::string intervalMethod; ///< such as `normal, 95 %`
+    std::optional<double> standardError{};
+    std::optional<double> low{};
+    std::optional<double> high{};
+    std::string intervalMethod{}; ///< such as `normal, 95 %`
     /// The same by resampling the samples in index order.
-    std::optional<double> bootstrapError;
-    std::optional<double> bootstrapLow;
-    std::optional<double> bootstrapHigh;
-    std::string bootstrapMethod; ///< such as `bootstrap, 1000 replicates, seed 0, 95 %`
-    std::string reason;
+    std::optional<double> bootstrapError{};
+    std::optional<double> bootstrapLow{};
+    std::optional<double> bootstrapHigh{};
+    std::string bootstrapMethod{}; ///< such as `bootstrap, 1000 replicates, seed 0, 95 %`
+    std::string reason{};
 };
 
 /// One entry of the n-best list of a sample.
