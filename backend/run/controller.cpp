@@ -479,6 +479,12 @@ void Controller::launchGroup()
         stopNow("the ranks cannot be launched");
         return;
     }
+    // Shared memory of Open MPI (4 and 5) lies in the private folder: when its launcher is killed,
+    // nobody else would remove it.
+    if (m_flavour->launcher.family == launch::Family::OpenMpi)
+        for (const char* name :
+             {"OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_btl_sm_backing_directory"})
+            launch::setVariable(plan->environment, name, m_private->path().string());
     if (generation == 0) {
         for (const std::string& notice : plan->notices)
             note(RunEvent::Level::Notice, "", notice);

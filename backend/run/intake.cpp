@@ -303,11 +303,12 @@ void Intake::onReady(PeerId peer, const wire::Ready& ready)
     Rank* rank = rankOf(peer);
     if (rank == nullptr)
         return;
-    const auto refuse = [&](const char* code, const std::string& text) {
+    const auto refuse = [&](const char* code, const std::string& text,
+                            Error::Kind kind = Error::Kind::Launch) {
         m_server->refuse(peer, code, text);
         if (!m_refused) {
             m_refused = true;
-            Q_EMIT refused(Error{Error::Kind::Launch, code, text});
+            Q_EMIT refused(Error{kind, code, text});
         }
     };
     if (ready.maxPositions != 0 && ready.maxPositions < m_options.longestItem) {
@@ -332,7 +333,8 @@ void Intake::onReady(PeerId peer, const wire::Ready& ready)
         refuse("E-RUN-025",
                fmt::format("{} has loaded another model: digest {} where {} is expected. Results "
                            "are never mixed; what was gathered is saved.",
-                           nameOf(*rank), fingerprint.modelDigest, m_fingerprint->modelDigest));
+                           nameOf(*rank), fingerprint.modelDigest, m_fingerprint->modelDigest),
+               m_options.expected ? Error::Kind::Invalid : Error::Kind::Launch);
         return;
     }
     // A process that connects again is no new one: its own totals go on.
@@ -625,7 +627,8 @@ void Intake::onGone(PeerId peer, const std::optional<Error>& fault)
         for (const std::uint64_t held : rank->hello->holding)
             if (!culprit && held < m_options.units->size() && !m_dealer.isSettled(UnitId(held)))
                 culprit = UnitId(held);
-        lose(number, "sent a damaged frame", Dealer::Blame::UnitInWork, culprit);
+        lose(number, "sent a damaged frame", Dealer::Blame::UnitInWork, culprit,
+             "came damaged twice");
     } else {
         const bool isTornDown = m_groupFaultNs != 0 && monotonicNs() - m_groupFaultNs < tearDownNs;
         std::string how = "is gone";
@@ -640,7 +643,7 @@ void Intake::onGone(PeerId peer, const std::optional<Error>& fault)
 }
 
 void Intake::lose(RankId number, const std::string& how, Dealer::Blame blame,
-                  std::optional<UnitId> culprit)
+                  std::optional<UnitId> culprit, const char* why)
 {
     Rank& rank = m_ranks.at(number.value);
     const bool wasWorking = rank.view.state != RankState::Absent;
@@ -654,7 +657,7 @@ void Intake::lose(RankId number, const std::string& how, Dealer::Blame blame,
             fmt::format("{} {}. {} of {} units are safe; {} go back to the queue.", nameOf(rank),
                         how, m_unitsDone, m_options.units->size(), loss.requeued.size()),
             number);
-    report(loss, number);
+    report(loss, number, why);
 }
 
 void Intake::report(const Dealer::Loss& loss, RankId number, const char* why)

@@ -137,7 +137,8 @@ private:
     void deal(RankId rank);
     void dealAll();
     void lose(RankId rank, const std::string& how, Dealer::Blame blame,
-              std::optional<UnitId> culprit = std::nullopt);
+              std::optional<UnitId> culprit = std::nullopt,
+              const char* why = "ended its rank twice");
     void report(const Dealer::Loss& loss, RankId rank, const char* why = "ended its rank twice");
     void checkFinished();
     void say(RunEvent::Level level, std::string code, std::string text,
