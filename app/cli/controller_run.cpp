@@ -166,7 +166,7 @@ RunEnd execute(run::RunRequest request, const RunListener& listener,
     if (outcome->result)
         addResult(end, *outcome->result);
     const bool isWhole = end.verdict == "ALIGNED" && !end.error;
-    const bool hasSomething = end.samplesDone > 0 || end.verdict == "INCOMPLETE";
+    const bool hasSomething = end.verdict == "INCOMPLETE";
     if (!end.folder.empty() && (isWhole || hasSomething))
         end.nextSteps.push_back(isWhole ? "files: " + end.folder.string()
                                         : "go on with: muster resume " + end.folder.string());

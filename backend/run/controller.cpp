@@ -360,6 +360,9 @@ Status Controller::prepareResume()
 Status Controller::makeLedger(const std::vector<std::uint8_t>& done)
 {
     m_ledger = makeQaLedger(*m_job, *m_job->units(), m_owners);
+    if (m_isResume)
+        if (const Status recalled = recallViolations(*m_file, *m_ledger); !recalled)
+            return recalled;
     if (std::none_of(done.begin(), done.end(), [](std::uint8_t d) { return d != 0; }))
         return {};
     return m_file->forEachOutput([&](const store::OutputRecord& record, wire::OutputBlock&& block) {

@@ -16,6 +16,8 @@ namespace {
 /// A rank that goes within this time after the first of its launch goes because the launcher tears
 /// the group down (fault-scenarios 2.1: at most 2 s), not because of its unit.
 constexpr std::int64_t tearDownNs = 4'000'000'000;
+/// So long may ranks take to leave before one that was given up is ended for their sake.
+constexpr std::int64_t leaveNs = 2'000'000'000;
 constexpr std::size_t commitUnits = 64;
 constexpr int commitMs = 10;
 constexpr int tickMs = 100;
@@ -295,6 +297,7 @@ void Intake::onHello(PeerId peer, const wire::Hello& hello)
             m_server->send(peer, wire::FrameType::Ack, wire::Ack{unit, attempt});
     }
     rank.handed = 0; // the word to drain is given on every connection
+    rank.isEnded = false;
     m_server->send(peer, wire::FrameType::Config, m_options.rankConfig);
 }
 
@@ -725,6 +728,14 @@ void Intake::tick()
         Q_EMIT silentRank(late.rank.value, rank.view.pid, rank.view.startTicks);
         dealAll();
     }
+    // A rank that was given up but lives keeps the others from leaving together.
+    for (auto& [number, rank] : m_ranks) {
+        if (!m_saidDrain || m_saidDrained || now - m_drainNs < leaveNs || rank.isEnded ||
+            rank.peer != 0 || !rank.hello || rank.view.state != RankState::Lost)
+            continue;
+        rank.isEnded = true;
+        Q_EMIT silentRank(number, rank.view.pid, rank.view.startTicks);
+    }
     // Idle ranks may take over what is late elsewhere.
     if (!m_draining && !m_dealer.finished())
         dealAll();
@@ -739,6 +750,7 @@ void Intake::checkFinished()
         return;
     if (!m_saidDrain) {
         m_saidDrain = true;
+        m_drainNs = monotonicNs();
         m_dealer.stop();
         commit();
         if (m_saidDrained)

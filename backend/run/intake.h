@@ -115,6 +115,7 @@ private:
         std::optional<wire::Hello> hello;
         std::optional<wire::Stats> stats;
         std::uint64_t handed = 0;
+        bool isEnded = false; ///< asked to be killed, because the others wait for it
     };
     struct Parts {
         wire::OutputBlock block;
@@ -183,6 +184,7 @@ private:
     std::uint64_t m_refusedBlocks = 0;
     bool m_draining = false;
     bool m_saidDrain = false;
+    std::int64_t m_drainNs = 0; ///< when that was
     bool m_saidDrained = false;
     bool m_refused = false;
 };

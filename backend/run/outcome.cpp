@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <unistd.h>
 
 namespace muster::run {
@@ -625,6 +626,42 @@ std::unique_ptr<align::Ledger> makeQaLedger(const QaJob& job, const plan::UnitTa
     return std::make_unique<align::Ledger>(std::move(facts));
 }
 
+Status recallViolations(store::RunFile& file, align::Ledger& ledger)
+{
+    using align::Invariant;
+    // Codes of align/ledger.cpp, E-ALIGN-001 on.
+    static constexpr std::array<Invariant, 13> invariantOf{
+        Invariant::Coverage, Invariant::Coverage, Invariant::Coverage,   Invariant::Identity,
+        Invariant::Identity, Invariant::Range,    Invariant::Ownership,  Invariant::Ownership,
+        Invariant::Padding,  Invariant::Sums,     Invariant::Provenance, Invariant::Position,
+        Invariant::Range};
+    constexpr std::string_view prefix = "E-ALIGN-";
+    auto events = file.events();
+    if (!events)
+        return fail(events.error());
+    bool found = false;
+    for (const store::EventRecord& event : *events) {
+        if (!event.code.starts_with(prefix))
+            continue;
+        const std::size_t number = std::strtoul(event.code.c_str() + prefix.size(), nullptr, 10);
+        const bool isKnown = number >= 1 && number <= invariantOf.size();
+        ledger.contradiction(isKnown ? invariantOf[number - 1] : Invariant::Identity,
+                             "found while the run went on", event.text);
+        found = true;
+    }
+    if (found)
+        return {};
+    auto verdict = file.meta(store::key::verdict);
+    if (!verdict)
+        return fail(verdict.error());
+    if (*verdict && **verdict == align::word(align::Verdict::Misaligned)) {
+        auto sentence = file.meta("sentence");
+        ledger.contradiction(Invariant::Sums, "found when the run ended",
+                             sentence && *sentence ? **sentence : "the run ended misaligned");
+    }
+    return {};
+}
+
 Result<std::shared_ptr<const report::RunResult>> scoreAndWrite(const ScoreRequest& request,
                                                                const QaJob& job,
                                                                align::Ledger& ledger,
@@ -795,6 +832,8 @@ Result<std::shared_ptr<Loaded>> loadRun(const std::filesystem::path& folder)
         });
     if (!visited)
         return fail(visited.error());
+    if (const Status recalled = recallViolations(*file, *loaded->ledger); !recalled)
+        return fail(recalled.error());
     auto fingerprint = file->meta("fingerprint");
     const auto print =
         fingerprint && *fingerprint ? fingerprintFromJson(**fingerprint) : std::nullopt;

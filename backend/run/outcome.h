@@ -41,6 +41,10 @@ namespace muster::run {
 [[nodiscard]] std::unique_ptr<align::Ledger>
 makeQaLedger(const QaJob& job, const plan::UnitTable& units, const std::vector<RankId>& owners);
 
+/// Tells the ledger what earlier sessions of the run found wrong, from the event log and the stored
+/// verdict: a violation stays, however often the work is done again.
+[[nodiscard]] Status recallViolations(store::RunFile& file, align::Ledger& ledger);
+
 /// Everything beside job, ledger and file that a result is made from.
 struct ScoreRequest {
     std::filesystem::path folder;
