@@ -293,8 +293,6 @@ struct CommandTree::State {
             history->add_option("ARGUMENTS", invocation.history.arguments, "Run, tag");
         arguments->type_name("TEXT");
         extras[arguments] = {Completes::Nothing, {}, true};
-        add(history, "--where", invocation.history.where, "EXPR",
-            "Only runs that fit, such as 'em >= 60'");
         add(history, "--limit", invocation.history.limit, "N", "Show at most this many");
     }
 

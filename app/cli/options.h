@@ -83,7 +83,6 @@ struct ExportOptions {
 struct HistoryOptions {
     std::string action = "ls";
     std::vector<std::string> arguments;
-    std::string where;
     std::uint64_t limit = 20;
 };
 

@@ -123,6 +123,7 @@ void Intake::beginGeneration(quint32 generation)
 {
     m_generation = generation;
     m_groupFaultNs = 0;
+    m_generationNs = monotonicNs();
     m_server->setGeneration(generation);
     // Each launch shares weights of its own: those of one that died may be half made.
     m_options.rankConfig.sharedWeightsKey = fmt::format("{:016x}-{}", m_options.runTag, generation);
@@ -137,6 +138,7 @@ void Intake::abandon(quint32 rank)
 
 void Intake::endGeneration()
 {
+    m_generationNs = 0;
     for (auto& [number, rank] : m_ranks) {
         if (rank.view.state == RankState::Finished || rank.view.state == RankState::Absent)
             continue;
@@ -735,6 +737,23 @@ void Intake::tick()
             continue;
         rank.isEnded = true;
         Q_EMIT silentRank(number, rank.view.pid, rank.view.startTicks);
+    }
+    if (m_generationNs != 0 && !m_draining && !m_refused &&
+        now - m_generationNs > nanoseconds(limits.helloS)) {
+        const auto absent = std::count_if(m_ranks.begin(), m_ranks.end(), [](const auto& r) {
+            return r.second.view.state == RankState::Absent;
+        });
+        m_generationNs = 0;
+        if (absent > 0) {
+            m_refused = true;
+            Q_EMIT refused(Error{
+                Error::Kind::Launch, "E-RUN-026",
+                fmt::format(
+                    "{} of {} ranks did not say hello within {:.0f} s of the launch. What was "
+                    "gathered is saved. Look into the folder log, or give more time with "
+                    "hello_s.",
+                    absent, m_options.ranks, limits.helloS)});
+        }
     }
     // Idle ranks may take over what is late elsewhere.
     if (!m_draining && !m_dealer.finished())

@@ -170,6 +170,7 @@ private:
     QTimer* m_commitTimer = nullptr;
     QTimer* m_tick = nullptr;
     std::uint32_t m_generation = 0;
+    std::int64_t m_generationNs = 0; ///< when the ranks of this launch were started; 0 = none are
     std::int64_t m_startNs = 0;
     std::int64_t m_firstUnitNs = 0;
     std::int64_t m_groupFaultNs = 0; ///< when the first rank of this generation was lost

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "config/digest.h"
+#include "config/settings.h"
 #include "data/squad_reader.h"
 #include "task/qa_windows.h"
 #include "tokenizer/tokenizer.h"
@@ -373,6 +374,10 @@ Status QaJob::save(store::RunFile& file, const std::vector<RankId>& owners) cons
     }
     store::PlanRecord record;
     record.digest = m_digests.plan;
+    if (const config::Setting* schedule = config::findSetting("plan.schedule"))
+        if (const auto value = schedule->get(m_config);
+            const auto* name = std::get_if<std::string>(&value))
+            record.schedule = *name;
     for (const RankId owner : owners)
         record.owners.push_back(owner.value);
     nlohmann::ordered_json detail;
