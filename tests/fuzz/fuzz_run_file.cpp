@@ -20,7 +20,8 @@ namespace {
 
 std::filesystem::path folder()
 {
-    static const std::filesystem::path made = [] {
+    // Never destroyed: the clean-up at exit comes after the destructors of statics.
+    static const std::filesystem::path& made = *new std::filesystem::path([] {
         const std::filesystem::path memory = "/dev/shm";
         std::error_code problem;
         const auto root = std::filesystem::is_directory(memory, problem)
@@ -30,7 +31,7 @@ std::filesystem::path folder()
         std::filesystem::create_directories(own);
         std::atexit([] { std::filesystem::remove_all(folder()); });
         return own;
-    }();
+    }());
     return made;
 }
 
