@@ -178,10 +178,8 @@ Status Controller::prepare()
     if (!file)
         return fail(file.error());
     m_file = std::move(*file);
-    const std::int64_t saving = monotonicNs();
     if (const Status saved = m_job->save(*m_file, m_owners); !saved)
         return saved;
-    m_savedMs = static_cast<double>(monotonicNs() - saving) / 1e6;
     const auto put = [&](std::string_view key, const std::string& value) -> Status {
         return m_file->setMeta(key, value);
     };

@@ -147,7 +147,6 @@ private:
     bool m_isFinished = false;
     bool m_isResume = false;
     bool m_stopNow = false;
-    double m_savedMs = 0.0;
 };
 
 /// Name of the rank's MPI family for reports.
