@@ -187,4 +187,92 @@ Result<QaOutput> decodeQa(std::span<const std::byte> payload, std::uint32_t toke
     return output;
 }
 
+namespace {
+
+auto badPayload(const char* code, const char* kind, const std::string& what)
+{
+    return fail(Error::Kind::Protocol, code,
+                std::string("A ") + kind + " output is damaged: " + what +
+                    ". It was not counted; the unit is computed again.");
+}
+
+} // namespace
+
+// {f64 lossSum, u32 scored, u32 greedyHits, u32 losses, f32 loss[losses]}
+std::vector<std::byte> encodeLm(const LmOutput& output)
+{
+    assert(output.losses.empty() || output.losses.size() == output.scored);
+    ByteWriter out;
+    out.reserve(20 + output.losses.size() * sizeof(float));
+    out.put(output.lossSum);
+    out.put(output.scored);
+    out.put(output.greedyHits);
+    out.put(static_cast<std::uint32_t>(output.losses.size()));
+    out.putArray(std::span<const float>{output.losses});
+    return out.take();
+}
+
+Result<LmOutput> decodeLm(std::span<const std::byte> payload, std::uint32_t targets)
+{
+    const auto bad = [](const std::string& what) {
+        return badPayload("E-WIRE-014", "language-model", what);
+    };
+    ByteReader in(payload);
+    LmOutput output;
+    output.lossSum = in.get<double>();
+    output.scored = in.get<std::uint32_t>();
+    output.greedyHits = in.get<std::uint32_t>();
+    const std::uint32_t losses = in.get<std::uint32_t>();
+    output.losses = in.getArray<float>(losses);
+    if (!in.finished())
+        return bad("its size does not agree with its " + std::to_string(losses) + " losses");
+    if (output.scored != targets)
+        return bad("it scores " + std::to_string(output.scored) + " tokens where the plan has " +
+                   std::to_string(targets));
+    if (output.greedyHits > output.scored)
+        return bad("it has more hits than tokens");
+    if (!std::isfinite(output.lossSum))
+        return bad("its loss sum is not a finite number");
+    if (losses != 0) {
+        if (losses != targets)
+            return bad("it has " + std::to_string(losses) + " losses for " +
+                       std::to_string(targets) + " tokens");
+        double sum = 0.0;
+        for (const float loss : output.losses)
+            sum += static_cast<double>(loss);
+        if (sum != output.lossSum)
+            return bad("its losses do not have its sum");
+    }
+    return output;
+}
+
+// {u32 classes, f32 logit[classes]}
+std::vector<std::byte> encodeClass(const ClassOutput& output)
+{
+    ByteWriter out;
+    out.reserve(4 + output.logits.size() * sizeof(float));
+    out.put(static_cast<std::uint32_t>(output.logits.size()));
+    out.putArray(std::span<const float>{output.logits});
+    return out.take();
+}
+
+Result<ClassOutput> decodeClass(std::span<const std::byte> payload, std::uint32_t classes)
+{
+    const auto bad = [](const std::string& what) {
+        return badPayload("E-WIRE-015", "classification", what);
+    };
+    ByteReader in(payload);
+    ClassOutput output;
+    const std::uint32_t count = in.get<std::uint32_t>();
+    output.logits = in.getArray<float>(count);
+    if (!in.finished())
+        return bad("its size does not agree with its " + std::to_string(count) + " logits");
+    if (count != classes)
+        return bad("it has " + std::to_string(count) + " logits where the model has " +
+                   std::to_string(classes) + " classes");
+    if (!std::ranges::all_of(output.logits, [](float x) { return std::isfinite(x); }))
+        return bad("a logit is not a finite number");
+    return output;
+}
+
 } // namespace muster::wire

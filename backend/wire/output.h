@@ -74,4 +74,33 @@ struct QaOutput {
 /// Error: Protocol (`E-WIRE-012`).
 [[nodiscard]] Result<QaOutput> decodeQa(std::span<const std::byte> payload, std::uint32_t tokens);
 
+/// What a language model's window comes to. Each token loss is −ln of the soft-max probability of
+/// the target, formed in FP32; the sum runs in FP64 over rising positions.
+struct LmOutput {
+    double lossSum = 0.0;         ///< nats
+    std::uint32_t scored = 0;     ///< targets
+    std::uint32_t greedyHits = 0; ///< targets that were the arg-max (lowest index wins ties)
+    std::vector<float> losses;    ///< of each target [scored], or empty when not asked for
+
+    bool operator==(const LmOutput&) const = default;
+};
+
+[[nodiscard]] std::vector<std::byte> encodeLm(const LmOutput& output);
+/// `targets`: how many positions of the item are scored. The count must be that, the sum finite,
+/// and losses, when there are any, finite, `targets` of them, and with this very sum.
+/// Error: Protocol (`E-WIRE-014`).
+[[nodiscard]] Result<LmOutput> decodeLm(std::span<const std::byte> payload, std::uint32_t targets);
+
+/// Logits of all classes of one item, as the head gives them [classes].
+struct ClassOutput {
+    std::vector<float> logits;
+
+    bool operator==(const ClassOutput&) const = default;
+};
+
+[[nodiscard]] std::vector<std::byte> encodeClass(const ClassOutput& output);
+/// `classes`: size of the head; logits must be finite. Error: Protocol (`E-WIRE-015`).
+[[nodiscard]] Result<ClassOutput> decodeClass(std::span<const std::byte> payload,
+                                              std::uint32_t classes);
+
 } // namespace muster::wire

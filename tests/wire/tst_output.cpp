@@ -155,6 +155,47 @@ private Q_SLOTS:
         std::memcpy(bytes.data() + 8, &count, 4);
         QVERIFY(!decodeQa(bytes, 8));
     }
+
+    void lossesComeBackAndAreChecked()
+    {
+        LmOutput lm{.lossSum = 0.0, .scored = 3, .greedyHits = 1, .losses = {0.5F, 1.25F, 0.1F}};
+        for (const float loss : lm.losses)
+            lm.lossSum += static_cast<double>(loss);
+        const auto back = decodeLm(encodeLm(lm), 3);
+        QVERIFY(back.has_value());
+        QCOMPARE(*back, lm);
+        QCOMPARE(decodeLm(encodeLm(lm), 4).error().code, std::string("E-WIRE-014"));
+
+        LmOutput other = lm;
+        other.lossSum += 1e-12;
+        QVERIFY(!decodeLm(encodeLm(other), 3).has_value());
+        other = lm;
+        other.lossSum = std::numeric_limits<double>::quiet_NaN();
+        QVERIFY(!decodeLm(encodeLm(other), 3).has_value());
+        other = lm;
+        other.greedyHits = 4;
+        QVERIFY(!decodeLm(encodeLm(other), 3).has_value());
+        other = lm;
+        other.losses.clear();
+        QVERIFY(decodeLm(encodeLm(other), 3).has_value());
+        auto cut = encodeLm(lm);
+        cut.pop_back();
+        QVERIFY(!decodeLm(cut, 3).has_value());
+    }
+
+    void logitsOfClassesComeBackAndAreChecked()
+    {
+        const ClassOutput classes{.logits = {-1.5F, 2.0F, 0.0F}};
+        const auto back = decodeClass(encodeClass(classes), 3);
+        QVERIFY(back.has_value());
+        QCOMPARE(*back, classes);
+        QCOMPARE(decodeClass(encodeClass(classes), 2).error().code, std::string("E-WIRE-015"));
+        const ClassOutput infinite{.logits = {std::numeric_limits<float>::infinity()}};
+        QVERIFY(!decodeClass(encodeClass(infinite), 1).has_value());
+        auto longer = encodeClass(classes);
+        longer.push_back(std::byte{0});
+        QVERIFY(!decodeClass(longer, 3).has_value());
+    }
 };
 
 QTEST_GUILESS_MAIN(TestOutput)
