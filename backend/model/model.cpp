@@ -21,9 +21,15 @@ const char* nameOf(Precision precision)
     case Precision::Bfloat16:
         return "bfloat16";
     case Precision::Float16:
+        return "float16";
+    case Precision::Int8:
+        return "int8";
+    case Precision::Int4:
+        return "int4";
+    case Precision::Int8Dynamic:
         break;
     }
-    return "float16";
+    return "int8-dynamic";
 }
 
 } // namespace
@@ -37,6 +43,11 @@ Result<std::unique_ptr<QaModel>> loadQaModel(const ModelOptions& options, Engine
         if (options.precision == Precision::Float16)
             return fail(Error::Kind::Invalid, "E-MODEL-025",
                         "float16 is computed on devices only; use float32 or bfloat16 on the CPU");
+        if (options.precision != Precision::Float32 && options.precision != Precision::Bfloat16)
+            return fail(Error::Kind::Invalid, "E-MODEL-027",
+                        fmt::format("question answering models are computed in float32 and "
+                                    "bfloat16, not in {}",
+                                    nameOf(options.precision)));
         if (options.threads == 0 || options.threads > 1024 || options.nBest == 0)
             return fail(Error::Kind::Invalid, "E-MODEL-026",
                         "threads must be 1 to 1024 and n_best at least 1");

@@ -14,7 +14,16 @@
 
 namespace muster::model {
 
-enum class Precision { Float32, Bfloat16, Float16 };
+/// How weights are kept and multiplied. Norms, soft-max, losses and sums are float32 or wider in
+/// all of them. QA models take Float32 and Bfloat16; Float16 is for devices.
+enum class Precision {
+    Float32,
+    Bfloat16, ///< weights and inputs of matrix products rounded to bfloat16, float32 sums
+    Float16,
+    Int8, ///< LM: weights in 8 bits, one scale for each output row; float32 arithmetic
+    Int4, ///< LM: weights in 4 bits, scale and offset for each group of inputs; float32 arithmetic
+    Int8Dynamic, ///< LM: as Int8, and inputs of matrix products in 8 bits, one scale for each row
+};
 /// Order of equal logits among the k largest (semantics.md 3.2, T-35).
 enum class Ties { Hf, Bert };
 
@@ -32,6 +41,8 @@ struct ModelOptions {
     std::uint32_t threads = 1;
     std::uint32_t nBest = 20; ///< QA: how many start and end logits are returned
     Ties ties = Ties::Hf;
+    bool tokenLosses = false;      ///< LM: outputs carry the loss of each target
+    std::uint32_t groupSize = 128; ///< Int4: inputs that share a scale: 32, 64, 128 or 256
     SharedWeights shared{};
 };
 
