@@ -125,6 +125,7 @@ bool isNothing(const json& value)
 
 struct ConfigReader::State {
     json keys;
+    std::string place; ///< of a part, such as `rope_scaling.`
     std::set<std::string, std::less<>> known;
     std::optional<Error> error;
 
@@ -169,7 +170,10 @@ void ConfigReader::refuse(std::string_view code, std::string message)
 {
     if (!m_state->error)
         m_state->error =
-            Error{Error::Kind::Invalid, std::string(code), "config.json: " + std::move(message)};
+            Error{Error::Kind::Invalid, std::string(code),
+                  (m_state->place.empty() ? "config.json: "
+                                          : "config.json: in " + m_state->place + ": ") +
+                      std::move(message)};
 }
 
 std::uint32_t ConfigReader::count(std::string_view key, std::optional<std::uint32_t> absent,
@@ -203,6 +207,67 @@ double ConfigReader::positive(std::string_view key, double absent)
     return value->get<double>();
 }
 
+double ConfigReader::number(std::string_view key, std::optional<double> absent, double least,
+                            double most)
+{
+    const auto* value = m_state->find(key);
+    if (value == nullptr) {
+        if (!absent)
+            refuse("E-MODEL-021", fmt::format("the key {} is missing", key));
+        return absent.value_or(least);
+    }
+    if (!value->is_number() || !(value->get<double>() >= least) ||
+        !(value->get<double>() <= most)) {
+        refuse("E-MODEL-021", fmt::format("{} must be a number from {} to {}", key, least, most));
+        return least;
+    }
+    return value->get<double>();
+}
+
+bool ConfigReader::flag(std::string_view key, bool absent)
+{
+    const auto* value = m_state->find(key);
+    if (value == nullptr)
+        return absent;
+    if (!value->is_boolean()) {
+        refuse("E-MODEL-021", fmt::format("{} must be true or false", key));
+        return absent;
+    }
+    return value->get<bool>();
+}
+
+bool ConfigReader::has(std::string_view key) const
+{
+    const auto at = m_state->keys.find(key);
+    return at != m_state->keys.end() && !at->is_null();
+}
+
+bool ConfigReader::holds(std::string_view key) const
+{
+    return m_state->keys.contains(key);
+}
+
+ConfigReader ConfigReader::part(std::string_view key)
+{
+    auto state = std::make_unique<State>();
+    state->place = key;
+    state->keys = json::object();
+    if (const auto* value = m_state->find(key); value != nullptr) {
+        if (value->is_object())
+            state->keys = *value;
+        else
+            refuse("E-MODEL-021", fmt::format("{} must be an object", key));
+    }
+    return ConfigReader(std::move(state));
+}
+
+void ConfigReader::close(ConfigReader part)
+{
+    part.refuseUnknown();
+    if (part.m_state->error && !m_state->error)
+        m_state->error = std::move(part.m_state->error);
+}
+
 std::string ConfigReader::text(std::string_view key, std::string_view absent)
 {
     const auto* value = m_state->find(key);
@@ -223,9 +288,29 @@ std::string ConfigReader::firstText(std::string_view key)
     return value->front().get<std::string>();
 }
 
-Activation ConfigReader::activation(std::string_view key)
+std::vector<std::string> ConfigReader::texts(std::string_view key)
 {
-    const auto name = text(key, "gelu");
+    std::vector<std::string> all;
+    const auto* value = m_state->find(key);
+    if (value == nullptr)
+        return all;
+    if (!value->is_array() || value->size() > mostLayers) {
+        refuse("E-MODEL-021",
+               fmt::format("{} must be a list of at most {} texts", key, mostLayers));
+        return all;
+    }
+    for (const auto& entry : *value) {
+        if (entry.is_string())
+            all.push_back(entry.get<std::string>());
+        else
+            refuse("E-MODEL-021", fmt::format("{} must be a list of texts", key));
+    }
+    return all;
+}
+
+Activation ConfigReader::activation(std::string_view key, std::string_view absent)
+{
+    const auto name = text(key, absent);
     if (name == "gelu" || name == "gelu_python")
         return Activation::GeluErf;
     if (name == "gelu_new" || name == "gelu_fast" || name == "gelu_pytorch_tanh")
@@ -263,6 +348,14 @@ Status ConfigReader::finish()
     ignore(neutralKeys);
     for (const auto& [key, allowed] : fixedKeys)
         only(key, allowed);
+    refuseUnknown();
+    if (m_state->error)
+        return fail(*m_state->error);
+    return {};
+}
+
+void ConfigReader::refuseUnknown()
+{
     for (const auto& [key, value] : m_state->keys.items()) {
         if (!m_state->known.contains(key) && !key.starts_with('_') && !value.is_null())
             refuse("E-MODEL-022",
@@ -270,9 +363,6 @@ Status ConfigReader::finish()
                                "computes; remove it when it does not",
                                inQuotes(key)));
     }
-    if (m_state->error)
-        return fail(*m_state->error);
-    return {};
 }
 
 void checkShape(ConfigReader& config, const EncoderShape& shape)

@@ -1,117 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/encoder_weights_p.h"
 
-#include <fmt/format.h>
+#include "model/tensor_matcher_p.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <set>
-#include <string>
 #include <utility>
 
 namespace muster::model {
 namespace {
-
-std::string shapeText(std::span<const std::uint64_t> shape)
-{
-    return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
-/// Collects tensors by name and what is wrong with them.
-class Matcher final {
-public:
-    explicit Matcher(const Checkpoint& checkpoint) : m_checkpoint(checkpoint) {}
-
-    TensorView take(const std::string& name, std::vector<std::uint64_t> shape)
-    {
-        auto at = m_checkpoint.tensors().find(name);
-        if (at == m_checkpoint.tensors().end())
-            at = m_checkpoint.tensors().find(olderName(name));
-        if (at == m_checkpoint.tensors().end()) {
-            m_problems.push_back(fmt::format("{} is missing", inQuotes(name)));
-            return {};
-        }
-        const auto& view = at->second;
-        m_used.insert(at->first);
-        if (!std::equal(shape.begin(), shape.end(), view.shape.begin(), view.shape.end())) {
-            m_problems.push_back(fmt::format("{} has shape {} and config.json asks for {}",
-                                             inQuotes(name), shapeText(view.shape),
-                                             shapeText(shape)));
-            return {};
-        }
-        if (view.type != DType::F32 && view.type != DType::F16 && view.type != DType::Bf16) {
-            m_badType = fmt::format("tensor {} in {} has type {}; Muster reads F32, F16 and BF16",
-                                    inQuotes(name), inQuotes(view.file), nameOf(view.type));
-            return {};
-        }
-        m_hasher.add(name).add(nameOf(view.type)).add(std::uint64_t{view.shape.size()});
-        for (const auto extent : view.shape)
-            m_hasher.add(extent);
-        m_hasher.add(hash128(view.bytes));
-        m_parameters += view.bytes.size() / sizeOf(view.type);
-        m_bytes += view.bytes.size();
-        return view;
-    }
-    LinearTensors linear(const LinearNames& names, std::uint64_t out, std::uint64_t in)
-    {
-        auto weight = take(names.weight, {out, in});
-        return {weight, take(names.bias, {out})};
-    }
-    LinearTensors norm(const LinearNames& names, std::uint64_t width)
-    {
-        auto weight = take(names.weight, {width});
-        return {weight, take(names.bias, {width})};
-    }
-    Result<EncoderTensors> finish(EncoderTensors tensors, const std::vector<std::string>& harmless)
-    {
-        for (const auto& [name, view] : m_checkpoint.tensors()) {
-            const bool isHarmless =
-                std::any_of(harmless.begin(), harmless.end(),
-                            [&](const std::string& start) { return name.starts_with(start); });
-            if (!isHarmless && !m_used.contains(name))
-                m_problems.push_back(fmt::format("{} in {} is not a parameter of this architecture",
-                                                 inQuotes(name), inQuotes(view.file)));
-        }
-        if (!m_badType.empty())
-            return fail(Error::Kind::Invalid, "E-MODEL-031", m_badType);
-        if (!m_problems.empty()) {
-            constexpr std::size_t shown = 12;
-            const auto count = m_problems.size();
-            m_problems.resize(std::min(count, shown));
-            return fail(Error::Kind::Invalid, "E-MODEL-030",
-                        fmt::format("the checkpoint does not fit its config.json ({} problem{}): "
-                                    "{}{}",
-                                    count, count == 1 ? "" : "s", fmt::join(m_problems, "; "),
-                                    count > shown ? "; and more" : ""));
-        }
-        tensors.digest = m_hasher.result();
-        tensors.parameters = m_parameters;
-        tensors.bytes = m_bytes;
-        return tensors;
-    }
-
-private:
-    /// Checkpoints converted from TensorFlow call the gain gamma and the shift beta.
-    static std::string olderName(const std::string& name)
-    {
-        constexpr std::array<std::pair<std::string_view, std::string_view>, 2> endings{
-            {{"LayerNorm.weight", "LayerNorm.gamma"}, {"LayerNorm.bias", "LayerNorm.beta"}}};
-        for (const auto& [now, then] : endings) {
-            if (name.ends_with(now))
-                return name.substr(0, name.size() - now.size()) + std::string(then);
-        }
-        return name;
-    }
-
-    const Checkpoint& m_checkpoint;
-    std::set<std::string, std::less<>> m_used;
-    std::vector<std::string> m_problems;
-    std::string m_badType;
-    Hasher m_hasher;
-    std::uint64_t m_parameters = 0;
-    std::uint64_t m_bytes = 0;
-};
 
 /// Writes parameters into the image.
 class Filler final {
@@ -170,7 +68,7 @@ Result<EncoderTensors> matchTensors(const EncoderPlan& plan, const Checkpoint& c
 {
     const auto& shape = plan.shape;
     const auto& names = plan.names;
-    Matcher match(checkpoint);
+    TensorMatcher match(checkpoint);
     EncoderTensors tensors;
     tensors.words = match.take(names.words, {shape.vocabulary, shape.embedding});
     tensors.positions = match.take(names.positions, {shape.positions, shape.embedding});
@@ -191,7 +89,12 @@ Result<EncoderTensors> matchTensors(const EncoderPlan& plan, const Checkpoint& c
         to.outputNorm = match.norm(layer.outputNorm, shape.width);
     }
     tensors.head = match.linear(names.head, 2, shape.width);
-    return match.finish(std::move(tensors), names.harmless);
+    if (auto status = match.finish(names.harmless); !status)
+        return fail(std::move(status).error());
+    tensors.digest = match.digest();
+    tensors.parameters = match.parameters();
+    tensors.bytes = match.bytes();
+    return tensors;
 }
 
 void readFloats(const KernelSet& kernels, const TensorView& tensor, std::size_t first,

@@ -130,12 +130,32 @@ struct Simd {
     {
         return made([&](std::size_t i) { return wide(from[i]); });
     }
+    static V loadBfloat16(const std::uint16_t* from)
+    {
+        return made([&](std::size_t i) {
+            return std::bit_cast<float>(static_cast<std::uint32_t>(from[i]) << 16U);
+        });
+    }
+    static V loadInt8(const std::byte* from)
+    {
+        return made(
+            [&](std::size_t i) { return static_cast<float>(static_cast<std::int8_t>(from[i])); });
+    }
+    static void loadNibbles(const std::byte* from, V& low, V& high)
+    {
+        low = made([&](std::size_t i) {
+            return static_cast<float>(static_cast<unsigned>(from[i]) & 15U);
+        });
+        high = made([&](std::size_t i) {
+            return static_cast<float>(static_cast<unsigned>(from[i]) >> 4U);
+        });
+    }
 };
 
 } // namespace
 } // namespace muster::model
 
-#include "model/kernels_body_p.h"
+#include "model/decoder_body_p.h"
 
 namespace muster::model {
 

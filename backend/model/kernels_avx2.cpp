@@ -67,12 +67,28 @@ struct Simd {
         return _mm256_cvtph_ps(
             _mm_loadu_si128(static_cast<const __m128i*>(static_cast<const void*>(from))));
     }
+    static V loadBfloat16(const std::uint16_t* from)
+    {
+        const __m256i wide = _mm256_cvtepu16_epi32(
+            _mm_loadu_si128(static_cast<const __m128i*>(static_cast<const void*>(from))));
+        return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+    }
+    static V loadInt8(const std::byte* from)
+    {
+        return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadu_si64(from)));
+    }
+    static void loadNibbles(const std::byte* from, V& low, V& high)
+    {
+        const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadu_si64(from));
+        low = _mm256_cvtepi32_ps(_mm256_and_si256(bytes, _mm256_set1_epi32(15)));
+        high = _mm256_cvtepi32_ps(_mm256_srli_epi32(bytes, 4));
+    }
 };
 
 } // namespace
 } // namespace muster::model
 
-#include "model/kernels_body_p.h"
+#include "model/decoder_body_p.h"
 
 const muster::model::KernelSet* muster::model::avx2Kernels()
 {

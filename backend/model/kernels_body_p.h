@@ -443,8 +443,5 @@ void fromBfloat16(float* to, const std::uint16_t* from, std::size_t count)
         to[i] = __builtin_bit_cast(float, static_cast<std::uint32_t>(from[i]) << 16U);
 }
 
-constexpr KernelSet kernelSet{Simd::name, panelWidth, tileRows, linear,   attention,   layerNorm,
-                              add,        roundAll,   activate, fromHalf, fromBfloat16};
-
 } // namespace
 } // namespace muster::model

@@ -62,6 +62,8 @@ struct LayerNormCall {
     Rounding rounding = Rounding::None;
 };
 
+struct DecoderKernels;
+
 /// The inner loops, compiled once for each instruction set. Which set is used is part of the kernel
 /// line of the model's identity, because sums may differ in their last bits between them.
 struct KernelSet {
@@ -77,6 +79,7 @@ struct KernelSet {
     void (*activate)(float* values, std::size_t count, Activation activation) = nullptr;
     void (*fromHalf)(float* to, const std::uint16_t* from, std::size_t count) = nullptr;
     void (*fromBfloat16)(float* to, const std::uint16_t* from, std::size_t count) = nullptr;
+    const DecoderKernels* decoder = nullptr; ///< see decoder_kernels_p.h
 };
 
 /// Floats that AttentionCall::scratch needs.

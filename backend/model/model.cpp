@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/model.h"
 
+#include "model/lm_model_p.h"
 #include "model/qa_model_p.h"
 #include "model/shared_image_p.h"
 #include "model/torch_encoder_p.h"
@@ -11,7 +12,6 @@
 #include <utility>
 
 namespace muster::model {
-namespace {
 
 const char* nameOf(Precision precision)
 {
@@ -32,14 +32,12 @@ const char* nameOf(Precision precision)
     return "int8-dynamic";
 }
 
-} // namespace
-
 Result<std::unique_ptr<QaModel>> loadQaModel(const ModelOptions& options, Engine engine)
 {
     try {
         if (options.kind != wire::UnitKind::Qa)
             return fail(Error::Kind::Invalid, "E-MODEL-024",
-                        "this version of Muster computes question answering models only");
+                        "the directory is asked for as a question answering model only");
         if (options.precision == Precision::Float16)
             return fail(Error::Kind::Invalid, "E-MODEL-025",
                         "float16 is computed on devices only; use float32 or bfloat16 on the CPU");
@@ -113,6 +111,12 @@ Result<std::unique_ptr<Model>> loadModel(const ModelOptions& options)
 {
     if (options.path == "synthetic")
         return makeSyntheticModel(options);
+    if (options.kind == wire::UnitKind::Lm) {
+        auto model = loadLmModel(options, Engine::Automatic);
+        if (!model)
+            return fail(std::move(model).error());
+        return std::unique_ptr<Model>(std::move(*model));
+    }
     auto model = loadQaModel(options, Engine::Automatic);
     if (!model)
         return fail(std::move(model).error());
