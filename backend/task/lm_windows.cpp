@@ -273,6 +273,13 @@ std::uint32_t lmItemScoredFrom(const LmWindow& window)
     return window.scoredFrom + (window.prefix ? 1U : 0U);
 }
 
+std::uint64_t hfDocWeight(const LmWindow& window, const LmRules& rules)
+{
+    const std::uint64_t scored = window.scored();
+    const bool losesFirstTarget = window.begin == 0 || rules.stride == rules.maxLength;
+    return isHuggingFace(rules.protocol) && !losesFirstTarget && scored > 0 ? scored - 1 : scored;
+}
+
 std::string lmProtocolSentence(const LmRules& rules)
 {
     const std::string_view name = lmProtocolName(rules.protocol);

@@ -108,6 +108,11 @@ struct LmWindow {
 /// Position of the first scored target in lmItemTokens(): wire::Unit::scoredFrom.
 [[nodiscard]] std::uint32_t lmItemScoredFrom(const LmWindow& window);
 
+/// The weight that the window has in Hugging Face's documented loop, whatever of the hf protocols
+/// the rules name: target length − 1, one less than the tokens scored unless the window's first
+/// token is among its targets. In other protocols the number of tokens scored (T-44).
+[[nodiscard]] std::uint64_t hfDocWeight(const LmWindow& window, const LmRules& rules);
+
 /// One sentence that identifies the procedure in results: name, lengths, what is scored, BOS rule
 /// and weights. Two runs whose sentences differ are not comparable (C-042).
 [[nodiscard]] std::string lmProtocolSentence(const LmRules& rules);

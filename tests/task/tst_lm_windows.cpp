@@ -223,6 +223,18 @@ void TestLmWindows::hfDocWeightsAreTargetsLessOne()
     for (const LmWindow& window : *windows)
         weights.push_back(window.weight);
     QCOMPARE(weights, (std::vector<std::uint64_t>{4, 1, 1, 1, 1})); // semantics.md 4.1
+    // The same weights can be had beside the windows of the exact protocols.
+    for (std::uint32_t length = 2; length <= 6; ++length)
+        for (std::uint32_t stride = 1; stride <= length; ++stride)
+            for (std::uint64_t tokens = 0; tokens <= 30; ++tokens) {
+                const auto doc = planLmWindows(tokens, rulesOf(LmProtocol::HfDoc, length, stride));
+                const LmRules exact = rulesOf(LmProtocol::HfExact, length, stride);
+                const auto same = planLmWindows(tokens, exact);
+                QVERIFY(doc && same);
+                QCOMPARE(doc->size(), same->size());
+                for (std::size_t i = 0; i < doc->size(); ++i)
+                    QCOMPARE(hfDocWeight((*same)[i], exact), (*doc)[i].weight);
+            }
 }
 
 void TestLmWindows::aLastWindowOfOneTokenIsNanExceptInHfFixed()
