@@ -220,4 +220,42 @@ Result<Interval> bootstrapMean(std::span<const double> values, const BootstrapOp
     return interval;
 }
 
+Result<Interval> bootstrapStatistic(std::size_t n, const DrawnStatistic& statistic, double value,
+                                    const BootstrapOptions& options)
+{
+    if (const Status checked = checkConfidence(options.confidence); !checked)
+        return fail(checked.error());
+    if (n < 2)
+        return noSpread();
+    if (options.replicates < 2)
+        return fail(Error::Kind::Undefined, "E-METRICS-010",
+                    "a bootstrap needs at least two replicates");
+    const std::uint64_t chunk = std::min<std::uint64_t>(1000, options.replicates);
+    const std::uint64_t chunks = options.replicates / chunk;
+    std::vector<std::size_t> places(n);
+    std::vector<double> found;
+    found.reserve(static_cast<std::size_t>(chunk * chunks));
+    for (std::uint64_t i = 0; i < chunks; ++i) {
+        PythonRandom random(options.seed + i);
+        for (std::uint64_t replicate = 0; replicate < chunk; ++replicate) {
+            for (std::size_t& place : places)
+                place = random.index(n);
+            const double drawn = statistic(places);
+            if (std::isfinite(drawn))
+                found.push_back(drawn);
+        }
+    }
+    if (found.size() < 2)
+        return fail(Error::Kind::Undefined, "E-METRICS-010",
+                    "fewer than two replicates of the bootstrap have a value");
+    const double centre = compensatedSum(found) / static_cast<double>(found.size());
+    Interval interval;
+    interval.value = value;
+    interval.standardError = sampleDeviation(found, centre);
+    std::sort(found.begin(), found.end());
+    interval.low = percentile(found, 0.5 - 0.5 * options.confidence);
+    interval.high = percentile(found, 0.5 + 0.5 * options.confidence);
+    return interval;
+}
+
 } // namespace muster::metrics

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 namespace muster::metrics {
@@ -76,5 +77,16 @@ struct BootstrapOptions {
 /// Source: semantics.md 6.1.
 [[nodiscard]] Result<Interval> bootstrapMean(std::span<const double> values,
                                              const BootstrapOptions& options = {});
+
+/// A number that follows from samples, given by their places; a place may stand several times.
+using DrawnStatistic = std::function<double(std::span<const std::size_t>)>;
+
+/// Bootstrap of any statistic of `n` samples: each replicate is the statistic of n places drawn by
+/// PythonRandom::index, in the order of drawing. `value` is handed through; the rest as
+/// bootstrapMean(), which draws the same places. Replicates without a finite value are left out.
+/// Errors as bootstrapMean().
+[[nodiscard]] Result<Interval> bootstrapStatistic(std::size_t n, const DrawnStatistic& statistic,
+                                                  double value,
+                                                  const BootstrapOptions& options = {});
 
 } // namespace muster::metrics
