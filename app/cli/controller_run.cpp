@@ -46,17 +46,21 @@ MetricValue toValue(const report::Metric& metric)
     if (metric.low && metric.high)
         value.halfWidth = (*metric.high - *metric.low) / 2.0;
     value.unit = metric.unit;
-    value.decimals = metric.unit == "%" ? 2 : 3;
+    value.decimals = metric.decimals;
     value.undefinedReason = metric.reason;
     return value;
 }
 
-MetricValue soFar(const char* key, const char* label, const std::optional<double>& value,
-                  const std::optional<metrics::Interval>& interval)
+MetricValue toValue(const run::MetricSoFar& metric)
 {
-    MetricValue made{key, label, value, std::nullopt, "%", 1, {}};
-    if (interval)
-        made.halfWidth = (interval->high - interval->low) / 2.0;
+    MetricValue made;
+    made.key = metric.key;
+    made.label = metric.label;
+    made.value = metric.value;
+    made.unit = metric.unit;
+    made.decimals = metric.decimals;
+    if (metric.interval)
+        made.halfWidth = (metric.interval->high - metric.interval->low) / 2.0;
     return made;
 }
 
@@ -73,18 +77,9 @@ ProgressView toView(const run::Progress& progress, const std::string& stage)
         view.elapsedSeconds = static_cast<double>(progress.snapshot->elapsedNs) * 1e-9;
     view.transferShare = progress.transferShare;
     view.waitShare = progress.waitShare;
-    view.soFar = {
-        soFar("exact_match", "EM", progress.score.exact, progress.score.exactInterval),
-        soFar("f1", "F1", progress.score.f1, progress.score.f1Interval),
-    };
+    for (const run::MetricSoFar& metric : progress.soFar)
+        view.soFar.push_back(toValue(metric));
     return view;
-}
-
-/// Only the metrics of the whole data set stand in the last line.
-bool isHeadline(const report::Metric& metric)
-{
-    return metric.key == "exact_match" || metric.key == "exact" || metric.key == "f1" ||
-           metric.key == "perplexity" || metric.key == "accuracy";
 }
 
 void addResult(RunEnd& end, const report::RunResult& result)
@@ -94,15 +89,9 @@ void addResult(RunEnd& end, const report::RunResult& result)
     end.samples = result.samples;
     for (const report::Metric& metric : result.metrics) {
         MetricValue value = toValue(metric);
-        if (!isHeadline(metric))
+        if (!metric.isHeadline)
             value.label.clear();
         end.metrics.push_back(value);
-        if (metric.key == "exact") {
-            // The same figure under the name that it has for SQuAD 1.1, for scripts.
-            value.key = "exact_match";
-            value.label.clear();
-            end.metrics.push_back(std::move(value));
-        }
     }
     end.elapsedSeconds = result.elapsedSeconds;
     end.ranks = result.ranks;
@@ -647,9 +636,7 @@ Result<Answer> bench(const BenchOptions& options, const config::Resolved& given)
 Result<Answer> planned(const config::Resolved& resolved)
 {
     const config::RunConfig& config = resolved.config;
-    if (const Status known = run::checkTask(config); !known)
-        return fail(known.error());
-    auto job = run::QaJob::prepare(config);
+    auto job = run::Job::prepare(config);
     if (!job)
         return fail(job.error());
     const std::uint32_t cores = launch::machineTopology().usableCores();
@@ -669,7 +656,7 @@ Result<Answer> planned(const config::Resolved& resolved)
     Answer answer;
     const run::Digests& digests = (*job)->digests();
     answer.json = {{"samples", (*job)->samples()},
-                   {"items", (*job)->qaItems().size()},
+                   {"items", (*job)->itemCount()},
                    {"units", units.size()},
                    {"tokens", tokens},
                    {"ranks", ranks},
@@ -681,8 +668,8 @@ Result<Answer> planned(const config::Resolved& resolved)
     answer.text = fmt::format(
         "samples    {}\nitems      {}\nunits      {}\ntokens     {}\nranks      "
         "{}\ndata       {}\ntokenizer  {}\nevaluation {}\nplan       {}\n",
-        (*job)->samples(), (*job)->qaItems().size(), units.size(), tokens, ranks,
-        digests.data.hex(), digests.tokenizer.hex(), digests.evaluation.hex(), digests.plan.hex());
+        (*job)->samples(), (*job)->itemCount(), units.size(), tokens, ranks, digests.data.hex(),
+        digests.tokenizer.hex(), digests.evaluation.hex(), digests.plan.hex());
     if (!owners.empty()) {
         const double imbalance = plan::imbalance(plan::workOf(owners, units.costs(), ranks));
         answer.json["predicted_imbalance"] = jsonNumber(imbalance);

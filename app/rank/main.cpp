@@ -14,6 +14,7 @@
 #include "model/model.h"
 #include "wire/handshake.h"
 
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -108,9 +109,19 @@ model::ModelOptions modelOptions(const wire::RankConfig& config, const wire::Hel
     model::ModelOptions options;
     options.path = config.modelPath;
     options.kind = config.kind;
-    options.precision = config.precision == "bfloat16"  ? model::Precision::Bfloat16
-                        : config.precision == "float16" ? model::Precision::Float16
-                                                        : model::Precision::Float32;
+    using enum model::Precision;
+    static constexpr std::array<std::pair<std::string_view, model::Precision>, 6> precisions{
+        {{"float32", Float32},
+         {"bfloat16", Bfloat16},
+         {"float16", Float16},
+         {"int8", Int8},
+         {"int4", Int4},
+         {"int8-dynamic", Int8Dynamic}}};
+    for (const auto& [name, precision] : precisions)
+        if (config.precision == name)
+            options.precision = precision;
+    options.groupSize = config.groupSize;
+    options.tokenLosses = config.tokenLosses;
     options.threads = config.threads;
     options.nBest = config.nBest;
     options.ties = config.ties == "bert" ? model::Ties::Bert : model::Ties::Hf;

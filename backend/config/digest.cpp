@@ -3,12 +3,26 @@
 
 namespace muster::config {
 
+namespace {
+
+/// Whether a setting can change a number of this run: those of other tasks cannot.
+bool concerns(const Setting& setting, const RunConfig& config)
+{
+    const std::string_view section = setting.section();
+    for (const Task task : {Task::Qa, Task::Lm, Task::Classification})
+        if (section == taskName(task))
+            return config.task == task;
+    return setting.key != "model.group_size" || config.model.dtype == Dtype::Int4;
+}
+
+} // namespace
+
 Hash128 evaluationDigest(const RunConfig& config)
 {
     Hasher hasher;
     hasher.add("muster-evaluation/1");
     for (const Setting& setting : settings()) {
-        if (setting.effect != Effect::Numbers)
+        if (setting.effect != Effect::Numbers || !concerns(setting, config))
             continue;
         hasher.add(setting.key);
         hasher.add(tomlText(setting.get(config)));

@@ -5,12 +5,15 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace muster::config {
 
 enum class Task { Qa, Lm, Classification };
-enum class Dtype { Float32, Bfloat16, Float16 };
+/// Number format of the model: what weights are kept in and how products are formed. Int8 and Int4
+/// are weight-only (quantised on load); Int8Dynamic quantises activations by row too (A8W8).
+enum class Dtype { Float32, Bfloat16, Float16, Int8, Int4, Int8Dynamic };
 enum class Schedule { Dynamic, Block, Stride, Balanced, Compat };
 enum class Gather { Stream, Collective, Nccl };
 enum class Launcher { Auto, OpenMpi, Mpich, Plain };
@@ -19,10 +22,29 @@ enum class TieMode { Hf, Bert };
 /// Which rules score a QA run; Auto: 2.0 when the data have unanswerable questions, else 1.1.
 enum class SquadRules { Auto, V1, V2 };
 enum class Answering { Extractive };
+/// How a text is cut into windows and which of their tokens are scored (semantics.md 4).
+/// The names and their meaning: task/lm_windows.h.
+enum class LmProtocol {
+    PerDocument,
+    NonOverlapping,
+    Stream,
+    HfDoc,
+    HfExact,
+    HfFixed,
+    LmEval,
+    LlamaCpp,
+    LlamaCppStrided,
+    OpenCompass
+};
+/// Which targets of a window the non-overlapping protocol scores.
+enum class ScoredPart { All, SecondHalf };
+/// What one document of a text file is.
+enum class Documents { File, Lines, BlankLines, Separator, HfRows };
 
 struct ModelConfig {
     std::filesystem::path path; ///< Hugging Face directory, or `synthetic`
     Dtype dtype = Dtype::Float32;
+    std::uint32_t groupSize = 128; ///< int4: weights that share a scale, along the input
     bool operator==(const ModelConfig&) const = default;
 };
 
@@ -46,6 +68,39 @@ struct QaConfig {
     std::string normalizer = "squad-en/1"; ///< squad-en/1 | zh-mixed/1
     std::vector<std::string> abstentions;  ///< texts that count as "no answer" (C-025)
     bool operator==(const QaConfig&) const = default;
+};
+
+struct LmConfig {
+    LmProtocol protocol = LmProtocol::HfFixed;
+    ScoredPart scoredPart = ScoredPart::All;
+    std::uint32_t maxLength = 0; ///< tokens of a window; 0 = the model's positions, at most 4096
+    std::uint32_t stride = 0;    ///< tokens from window to window; 0 = half the window
+    Documents documents = Documents::File;
+    std::string separator;      ///< between documents; documents = separator
+    std::string field = "text"; ///< of JSONL lines
+    Switch bos = Switch::Auto;  ///< beginning-of-text token before each document; Auto: as the
+                                ///< tokenizer does by itself
+    std::optional<std::uint64_t> windows; ///< only the first windows, this many
+    Switch tokenLosses = Switch::Auto;    ///< keep the loss of each token; Auto: no
+    std::uint32_t batch = 8;              ///< batch size of the ledger of wrong averages
+    bool operator==(const LmConfig&) const = default;
+};
+
+struct ClassificationConfig {
+    std::string textField;  ///< column by number from 1, or by name; empty = found by its name
+    std::string pairField;  ///< second sentence; empty = none
+    std::string labelField; ///< as textField
+    std::string idField;    ///< empty = the row's number
+    std::string groupField; ///< for clustered intervals; empty = none
+    Switch header = Switch::Auto;
+    std::string delimiter;       ///< one character, `\t` for a tab; empty = guessed
+    std::string labelSeparator;  ///< between the labels of a row (multi-label); empty = one label
+    std::string labelOffset;     ///< number of the first class in files with numbers; empty = found
+    std::uint32_t maxLength = 0; ///< tokens, longer texts are cut; 0 = the model's, at most 512
+    double threshold = 0.5;      ///< multi-label: probability from which a label is predicted
+    std::string positive;        ///< class of binary precision, recall, F1; empty = the second
+    std::uint32_t bins = 15;     ///< of the calibration error
+    bool operator==(const ClassificationConfig&) const = default;
 };
 
 struct PlanConfig {
@@ -93,6 +148,12 @@ struct Gate {
     bool operator==(const Gate&) const = default;
 };
 
+/// `qa`, `lm` or `classification`.
+[[nodiscard]] constexpr std::string_view taskName(Task task)
+{
+    return task == Task::Qa ? "qa" : task == Task::Lm ? "lm" : "classification";
+}
+
 /// The description of a run: a plain value with defaults. What changes a number is in the digest
 /// (evaluationDigest in config/digest.h); what only changes speed or place is not.
 struct RunConfig {
@@ -103,6 +164,8 @@ struct RunConfig {
     ModelConfig model;
     DataConfig data;
     QaConfig qa;
+    LmConfig lm;
+    ClassificationConfig classification;
     PlanConfig plan;
     ClusterConfig cluster;
     MetricConfig metrics;

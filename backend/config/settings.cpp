@@ -21,7 +21,14 @@ namespace {
 using Names = std::span<const std::string_view>;
 
 constexpr std::array<std::string_view, 3> taskNames{"qa", "lm", "classification"};
-constexpr std::array<std::string_view, 3> dtypeNames{"float32", "bfloat16", "float16"};
+constexpr std::array<std::string_view, 6> dtypeNames{"float32", "bfloat16", "float16",
+                                                     "int8",    "int4",     "int8-dynamic"};
+constexpr std::array<std::string_view, 10> protocolNames{
+    "per-document", "non-overlapping",   "stream",     "hf-doc", "hf-exact", "hf-fixed", "lm-eval",
+    "llama.cpp",    "llama.cpp-strided", "opencompass"};
+constexpr std::array<std::string_view, 2> scoredPartNames{"all", "second-half"};
+constexpr std::array<std::string_view, 5> documentNames{"file", "lines", "blank-lines", "separator",
+                                                        "hf-rows"};
 constexpr std::array<std::string_view, 5> scheduleNames{"dynamic", "block", "stride", "balanced",
                                                         "compat:<name>"};
 constexpr std::array<std::string_view, 3> gatherNames{"stream", "collective", "nccl"};
@@ -45,6 +52,18 @@ constexpr Names namesOf(Task)
 constexpr Names namesOf(Dtype)
 {
     return dtypeNames;
+}
+constexpr Names namesOf(LmProtocol)
+{
+    return protocolNames;
+}
+constexpr Names namesOf(ScoredPart)
+{
+    return scoredPartNames;
+}
+constexpr Names namesOf(Documents)
+{
+    return documentNames;
 }
 constexpr Names namesOf(Gather)
 {
@@ -139,9 +158,9 @@ Setting choice(std::string_view key, Names names, Effect effect, std::string_vie
 }
 
 template <auto... Path>
-Setting onOff(std::string_view key, std::string_view doc)
+Setting onOff(std::string_view key, std::string_view doc, Effect effect = Effect::Speed)
 {
-    return row<Path...>(key, ValueType::Switch, Effect::Speed, doc, 0.0, 0.0, switchNames);
+    return row<Path...>(key, ValueType::Switch, effect, doc, 0.0, 0.0, switchNames);
 }
 
 Value getSchedule(const RunConfig& config)
@@ -199,6 +218,9 @@ std::vector<Setting> makeTable()
                                            "Hugging Face directory of the model, or `synthetic`."),
         choice<&R::model, &ModelConfig::dtype>("model.dtype", dtypeNames, E::Numbers,
                                                "Number format in which the model computes."),
+        row<&R::model, &ModelConfig::groupSize>(
+            "model.group_size", Unsigned, E::Numbers,
+            "int4: weights that share one scale (256, 128, 64 or 32).", 32, 256),
         row<&R::data, &DataConfig::files>("data.files", PathList, E::Content,
                                           "Data files, read in this order."),
         choice<&R::data, &DataConfig::format>("data.format", formatNames, E::Content,
@@ -231,6 +253,76 @@ std::vector<Setting> makeTable()
                                               "How answers are normalised before comparing."),
         row<&R::qa, &QaConfig::abstentions>("qa.abstentions", TextList, E::Numbers,
                                             "Texts that count as no answer."),
+        choice<&R::lm, &LmConfig::protocol>(
+            "lm.protocol", protocolNames, E::Numbers,
+            "How a text is cut into windows and which tokens are scored."),
+        choice<&R::lm, &LmConfig::scoredPart>(
+            "lm.scored_part", scoredPartNames, E::Numbers,
+            "Which tokens of a window the non-overlapping protocol scores."),
+        row<&R::lm, &LmConfig::maxLength>(
+            "lm.max_length", Unsigned, E::Numbers,
+            "Tokens of a window; 0 takes the model's positions, at most 4096.", 0, 1048576),
+        row<&R::lm, &LmConfig::stride>("lm.stride", Unsigned, E::Numbers,
+                                       "Tokens from one window to the next; 0 is half a window.", 0,
+                                       1048576),
+        choice<&R::lm, &LmConfig::documents>("lm.documents", documentNames, E::Numbers,
+                                             "What one document of a text file is."),
+        row<&R::lm, &LmConfig::separator>("lm.separator", Text, E::Numbers,
+                                          "Text between two documents (documents = separator)."),
+        row<&R::lm, &LmConfig::field>("lm.field", Text, E::Numbers,
+                                      "Field of a JSONL line that holds the text."),
+        onOff<&R::lm, &LmConfig::bos>(
+            "lm.bos",
+            "Put the beginning-of-text token before each document; auto does what the tokenizer "
+            "does.",
+            E::Numbers),
+        row<&R::lm, &LmConfig::windows>("lm.windows", OptionalUnsigned, E::Numbers,
+                                        "Evaluate only the first windows, this many.", 1,
+                                        largestWhole),
+        onOff<&R::lm, &LmConfig::tokenLosses>(
+            "lm.token_losses", "Keep the loss of each token in the run file.", E::Numbers),
+        row<&R::lm, &LmConfig::batch>("lm.batch", Unsigned, E::Speed,
+                                      "Batch size that the ledger of wrong averages assumes.", 1,
+                                      65536),
+        row<&R::classification, &ClassificationConfig::textField>(
+            "classification.text_field", Text, E::Numbers,
+            "Column of the text, by number from 1 or by name; empty looks for a usual name."),
+        row<&R::classification, &ClassificationConfig::pairField>(
+            "classification.pair_field", Text, E::Numbers,
+            "Column of the second text of sentence pairs; empty is none."),
+        row<&R::classification, &ClassificationConfig::labelField>(
+            "classification.label_field", Text, E::Numbers,
+            "Column of the label, by number from 1 or by name."),
+        row<&R::classification, &ClassificationConfig::idField>(
+            "classification.id_field", Text, E::Numbers,
+            "Column of the row's id; empty takes the row's number."),
+        row<&R::classification, &ClassificationConfig::groupField>(
+            "classification.group_field", Text, E::Numbers,
+            "Column that says which rows belong together, for clustered intervals."),
+        onOff<&R::classification, &ClassificationConfig::header>(
+            "classification.header", "Whether the first row names the columns.", E::Numbers),
+        row<&R::classification, &ClassificationConfig::delimiter>(
+            "classification.delimiter", Text, E::Numbers,
+            "Character between columns, `\\t` for a tab; empty is guessed and printed."),
+        row<&R::classification, &ClassificationConfig::labelSeparator>(
+            "classification.label_separator", Text, E::Numbers,
+            "Character between the labels of one row (multi-label)."),
+        row<&R::classification, &ClassificationConfig::labelOffset>(
+            "classification.label_offset", Text, E::Numbers,
+            "Number of the first class in files that number their labels; empty is 0."),
+        row<&R::classification, &ClassificationConfig::maxLength>(
+            "classification.max_length", Unsigned, E::Numbers,
+            "Tokens of a text, special ones included; longer ones are cut. 0 is the model's "
+            "limit, at most 512.",
+            0, 65536),
+        row<&R::classification, &ClassificationConfig::threshold>(
+            "classification.threshold", Real, E::Numbers,
+            "Multi-label: probability from which a label counts as predicted.", 0, 1),
+        row<&R::classification, &ClassificationConfig::positive>(
+            "classification.positive", Text, E::Numbers,
+            "Class of binary precision, recall and F1; empty is the second."),
+        row<&R::classification, &ClassificationConfig::bins>(
+            "classification.bins", Unsigned, E::Numbers, "Bins of the calibration error.", 1, 1000),
         row<&R::plan, &PlanConfig::unitTokens>("plan.unit_tokens", Unsigned, E::Numbers,
                                                "Token budget of a unit.", 8, 1048576),
         row<&R::plan, &PlanConfig::unitItems>("plan.unit_items", Unsigned, E::Numbers,

@@ -181,7 +181,7 @@ std::string templateToml()
         } else if (setting.key == "data.files") {
             value = "[\"path/to/data.json\"]";
             isOpen = true;
-        } else if (setting.key == "data.limit") {
+        } else if (setting.type == ValueType::OptionalUnsigned) {
             value = "100";
         }
         out += fmt::format("# {}", setting.doc);

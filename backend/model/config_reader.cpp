@@ -308,6 +308,20 @@ std::vector<std::string> ConfigReader::texts(std::string_view key)
     return all;
 }
 
+std::uint32_t ConfigReader::labelCount()
+{
+    constexpr std::uint32_t mostLabels = 65536;
+    const std::uint32_t count = this->count("num_labels", 2, 1, mostLabels);
+    const auto* names = m_state->find("id2label");
+    if (names == nullptr)
+        return count;
+    if (!names->is_object() || names->empty() || names->size() > mostLabels) {
+        refuse("E-MODEL-021", "id2label must be a map from numbers to names");
+        return count;
+    }
+    return static_cast<std::uint32_t>(names->size());
+}
+
 Activation ConfigReader::activation(std::string_view key, std::string_view absent)
 {
     const auto name = text(key, absent);
@@ -381,7 +395,48 @@ void checkShape(ConfigReader& config, const EncoderShape& shape)
         config.refuse("E-MODEL-021", "no position is left for a token");
 }
 
-Result<EncoderPlan> readEncoderPlan(const std::filesystem::path& directory)
+namespace {
+
+/// `Bert` of `BertForQuestionAnswering` for this kind of unit, or empty.
+std::string_view familyOf(std::string_view architecture, wire::UnitKind kind)
+{
+    const std::string_view suffix = kind == wire::UnitKind::Classification
+                                        ? "ForSequenceClassification"
+                                        : "ForQuestionAnswering";
+    if (!architecture.ends_with(suffix))
+        return {};
+    return architecture.substr(0, architecture.size() - suffix.size());
+}
+
+/// Puts a classification head in place of the one for answers. Its size is the number of labels, as
+/// transformers counts them: id2label, else num_labels, else 2.
+void makeClassifier(ConfigReader& config, EncoderPlan& plan, std::string_view family)
+{
+    EncoderShape& shape = plan.shape;
+    shape.outputs = config.labelCount();
+    const auto linear = [](const std::string& name) {
+        return LinearNames{name + ".weight", name + ".bias"};
+    };
+    const auto drop = [&plan](std::string_view name) { std::erase(plan.names.harmless, name); };
+    if (family == "Bert") {
+        shape.head = Head::TanhClasses;
+        plan.names.pooler = linear("bert.pooler.dense");
+        plan.names.head = linear("classifier");
+        drop("bert.pooler.");
+    } else if (family == "DistilBert") {
+        shape.head = Head::ReluClasses;
+        plan.names.pooler = linear("pre_classifier");
+        plan.names.head = linear("classifier");
+    } else {
+        shape.head = family == "Electra" ? Head::GeluClasses : Head::TanhClasses;
+        plan.names.pooler = linear("classifier.dense");
+        plan.names.head = linear("classifier.out_proj");
+    }
+}
+
+} // namespace
+
+Result<EncoderPlan> readEncoderPlan(const std::filesystem::path& directory, wire::UnitKind kind)
 {
     try {
         auto config = ConfigReader::open(directory);
@@ -389,29 +444,29 @@ Result<EncoderPlan> readEncoderPlan(const std::filesystem::path& directory)
             return fail(std::move(config).error());
         const auto architecture = config->firstText("architectures");
         const auto type = config->text("model_type", "");
+        const auto family = familyOf(architecture, kind);
         EncoderPlan plan;
-        if (architecture == "BertForQuestionAnswering") {
+        if (family == "Bert") {
             plan = planBert(*config);
-        } else if (architecture == "RobertaForQuestionAnswering" ||
-                   architecture == "XLMRobertaForQuestionAnswering" ||
-                   architecture == "CamembertForQuestionAnswering") {
+        } else if (family == "Roberta" || family == "XLMRoberta" || family == "Camembert") {
             plan = planRoberta(*config);
-        } else if (architecture == "DistilBertForQuestionAnswering") {
+        } else if (family == "DistilBert") {
             plan = planDistilbert(*config);
-        } else if (architecture == "ElectraForQuestionAnswering") {
+        } else if (family == "Electra") {
             plan = planElectra(*config);
         } else {
-            return fail(Error::Kind::Invalid, "E-MODEL-023",
-                        fmt::format("{} says architecture {} (model_type {}); Muster answers "
-                                    "questions with BertForQuestionAnswering, "
-                                    "RobertaForQuestionAnswering, "
-                                    "XLMRobertaForQuestionAnswering, "
-                                    "CamembertForQuestionAnswering, "
-                                    "DistilBertForQuestionAnswering and "
-                                    "ElectraForQuestionAnswering",
-                                    (directory / "config.json").string(), inQuotes(architecture),
-                                    inQuotes(type)));
+            const bool isClasses = kind == wire::UnitKind::Classification;
+            return fail(
+                Error::Kind::Invalid, "E-MODEL-023",
+                fmt::format("{} says architecture {} (model_type {}); Muster {} with Bert, "
+                            "Roberta, XLMRoberta, Camembert, DistilBert and Electra "
+                            "followed by {}",
+                            (directory / "config.json").string(), inQuotes(architecture),
+                            inQuotes(type), isClasses ? "classifies" : "answers questions",
+                            isClasses ? "ForSequenceClassification" : "ForQuestionAnswering"));
         }
+        if (kind == wire::UnitKind::Classification)
+            makeClassifier(*config, plan, family);
         plan.architecture = architecture;
         if (auto status = config->finish(); !status)
             return fail(std::move(status).error().during("reading " + directory.string()));
@@ -431,6 +486,8 @@ Hash128 EncoderShape::digest() const
           static_cast<std::uint32_t>(activation), static_cast<std::uint32_t>(counting),
           static_cast<std::uint32_t>(padToken)})
         hasher.add(std::uint64_t{number});
+    if (isClassifier())
+        hasher.add(static_cast<std::uint64_t>(head)).add(std::uint64_t{outputs});
     return hasher.add(epsilon).result();
 }
 

@@ -37,6 +37,8 @@ public:
     /// The first entry of a list of texts, or empty.
     std::string firstText(std::string_view key);
     std::vector<std::string> texts(std::string_view key);
+    /// Size of a classification head by id2label or num_labels.
+    std::uint32_t labelCount();
     Activation activation(std::string_view key, std::string_view absent = "gelu");
     /// The object under a key, empty when it is absent. Hand it back to close() when it is read.
     [[nodiscard]] ConfigReader part(std::string_view key);

@@ -91,7 +91,8 @@ void PanelEncoder::embed(const PackedTokens& packed)
     }
 }
 
-void PanelEncoder::layer(const LayerPlaces& places, std::span<const std::uint32_t> offsets)
+/// From m_state to m_context: queries, keys, values and their attention.
+void PanelEncoder::attend(const LayerPlaces& places, std::span<const std::uint32_t> offsets)
 {
     const std::size_t count = offsets.back();
     const std::size_t width = m_shape.width;
@@ -99,7 +100,6 @@ void PanelEncoder::layer(const LayerPlaces& places, std::span<const std::uint32_
     float* state = m_state.reserve(count * width);
     float* attention = m_attention.reserve(count * 3 * width);
     float* context = m_context.reserve(count * width);
-    float* inner = m_inner.reserve(std::min(count, blockRows) * m_shape.inner);
     m_kernels.linear({.input = state,
                       .inputStride = width,
                       .rows = count,
@@ -123,6 +123,17 @@ void PanelEncoder::layer(const LayerPlaces& places, std::span<const std::uint32_
              .scratch = m_scratch.reserve(attentionScratch(m_kernels, tokens, headSize)),
              .rounding = m_rounding});
     }
+}
+
+/// The rest of the layer for the first `count` rows of m_state and m_context; the result is in
+/// m_state.
+void PanelEncoder::feedForward(const LayerPlaces& places, std::size_t count)
+{
+    const std::size_t width = m_shape.width;
+    float* state = m_state.reserve(0);
+    float* attention = m_attention.reserve(0);
+    const float* context = m_context.reserve(0);
+    float* inner = m_inner.reserve(std::min(count, blockRows) * m_shape.inner);
     for (std::size_t first = 0; first < count; first += blockRows) {
         const auto rows = std::min(blockRows, count - first);
         float* block = state + first * width;
@@ -177,17 +188,75 @@ void PanelEncoder::layer(const LayerPlaces& places, std::span<const std::uint32_
     }
 }
 
+/// Logits of the classes from the first `items` rows of m_state.
+void PanelEncoder::classify(std::size_t items, float* logits)
+{
+    const std::size_t width = m_shape.width;
+    float* pooled = m_context.reserve(0);
+    m_kernels.linear({.input = m_state.reserve(0),
+                      .inputStride = width,
+                      .rows = items,
+                      .depth = width,
+                      .columns = width,
+                      .panels = at(m_layout.pooler.panels),
+                      .bias = at(m_layout.pooler.bias),
+                      .output = pooled,
+                      .outputStride = width,
+                      .activation = m_shape.head == Head::ReluClasses   ? Activation::Relu
+                                    : m_shape.head == Head::GeluClasses ? Activation::GeluErf
+                                                                        : Activation::None,
+                      .rounding = m_rounding});
+    if (m_shape.head == Head::TanhClasses) {
+        for (std::size_t i = 0; i < items * width; ++i)
+            pooled[i] = std::tanh(pooled[i]);
+        if (m_rounding == Rounding::Bfloat16)
+            m_kernels.round(pooled, items * width);
+    }
+    m_kernels.linear({.input = pooled,
+                      .inputStride = width,
+                      .rows = items,
+                      .depth = width,
+                      .columns = m_shape.outputs,
+                      .panels = at(m_layout.head.panels),
+                      .bias = at(m_layout.head.bias),
+                      .output = logits,
+                      .outputStride = m_shape.outputs,
+                      .rounding = m_rounding});
+}
+
 Status PanelEncoder::run(const PackedTokens& packed, float* logits)
 {
     if (packed.tokens.empty())
         return {};
+    const auto tokens = packed.tokens.size();
+    const auto items = packed.offsets.size() - 1;
+    const std::size_t width = m_shape.width;
     embed(packed);
-    for (const auto& places : m_layout.layers)
-        layer(places, packed.offsets);
+    for (const auto& places : m_layout.layers) {
+        attend(places, packed.offsets);
+        const bool isLast = &places == &m_layout.layers.back();
+        if (isLast && m_shape.isClassifier()) {
+            // Nothing behind the last attention looks at other tokens than the first of each item.
+            float* state = m_state.reserve(0);
+            float* context = m_context.reserve(0);
+            for (std::size_t item = 0; item < items; ++item) {
+                const std::size_t from = packed.offsets[item] * width;
+                std::copy_n(state + from, width, state + item * width);
+                std::copy_n(context + from, width, context + item * width);
+            }
+            feedForward(places, items);
+        } else {
+            feedForward(places, tokens);
+        }
+    }
+    if (m_shape.isClassifier()) {
+        classify(items, logits);
+        return {};
+    }
     m_kernels.linear({.input = m_state.reserve(0),
-                      .inputStride = m_shape.width,
-                      .rows = packed.tokens.size(),
-                      .depth = m_shape.width,
+                      .inputStride = width,
+                      .rows = tokens,
+                      .depth = width,
                       .columns = 2,
                       .panels = at(m_layout.head.panels),
                       .bias = at(m_layout.head.bias),

@@ -43,7 +43,7 @@ struct PackedTokens {
     std::span<const std::uint32_t> offsets; ///< [n + 1], where each item starts
 };
 
-/// Computes start and end logits of packed items. Lives on one thread.
+/// Computes the logits of packed items. Lives on one thread.
 class Encoder {
 public:
     virtual ~Encoder() = default;
@@ -51,7 +51,8 @@ public:
     Encoder(const Encoder&) = delete;
     Encoder& operator=(const Encoder&) = delete;
 
-    /// `logits`: [T, 2], start and end of each token. Token ids, segments and lengths are within
+    /// `logits`: start and end of each token [T, 2], or the classes of each item [n, outputs] when
+    /// the shape is a classifier's. Token ids, segments and lengths are within
     /// the model's tables (checked by the caller). Error: Internal (`E-MODEL-090`).
     [[nodiscard]] virtual Status run(const PackedTokens& packed, float* logits) = 0;
     /// One word for the kernel line, such as `avx2` or `onednn`.
@@ -71,7 +72,9 @@ public:
 
 private:
     void embed(const PackedTokens& packed);
-    void layer(const LayerPlaces& places, std::span<const std::uint32_t> offsets);
+    void attend(const LayerPlaces& places, std::span<const std::uint32_t> offsets);
+    void feedForward(const LayerPlaces& places, std::size_t count);
+    void classify(std::size_t items, float* logits);
     [[nodiscard]] const float* at(std::size_t place) const
     {
         return static_cast<const float*>(static_cast<const void*>(m_image + place));

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/result.h"
 #include "model/kernels_p.h"
+#include "wire/unit.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -18,7 +19,15 @@ enum class Positions : std::uint8_t {
     AfterPadding, ///< RoBERTa: pad + 1, pad + 2, …; a token that is the pad itself gets `pad`
 };
 
-/// The mathematics of an encoder with a question answering head, free of names and files.
+/// What stands behind the layers.
+enum class Head : std::uint8_t {
+    Answers,     ///< start and end logit of every token
+    TanhClasses, ///< classes of the first token, through a layer with tanh (BERT, RoBERTa)
+    ReluClasses, ///< the same with ReLU (DistilBERT)
+    GeluClasses, ///< the same with GELU (ELECTRA)
+};
+
+/// The mathematics of an encoder with its head, free of names and files.
 struct EncoderShape {
     std::uint32_t vocabulary = 0;
     std::uint32_t positions = 0; ///< rows of the position table
@@ -32,6 +41,8 @@ struct EncoderShape {
     Activation activation = Activation::GeluErf;
     Positions counting = Positions::FromZero;
     std::int32_t padToken = 0;
+    Head head = Head::Answers;
+    std::uint32_t outputs = 2; ///< columns of the head: 2, or the number of classes
 
     bool operator==(const EncoderShape&) const = default;
 
@@ -42,6 +53,8 @@ struct EncoderShape {
             counting == Positions::AfterPadding ? static_cast<std::uint32_t>(padToken) + 1 : 0U;
         return positions > used ? positions - used : 0;
     }
+    /// Whether the head gives one row an item, and not one a token.
+    [[nodiscard]] bool isClassifier() const { return head != Head::Answers; }
     [[nodiscard]] Hash128 digest() const;
 };
 
@@ -60,8 +73,9 @@ struct EncoderNames {
     std::string words, positions, segments;
     LinearNames embeddingNorm, projection;
     std::vector<LayerNames> layers;
+    LinearNames pooler; ///< classification: the layer in front of the head
     LinearNames head;
-    /// Beginnings of names that may stand in a checkpoint and take no part in question answering.
+    /// Beginnings of names that may stand in a checkpoint and take no part.
     std::vector<std::string> harmless;
 };
 
@@ -72,13 +86,14 @@ struct EncoderPlan {
     EncoderNames names;
 };
 
-/// Reads config.json of a Hugging Face directory with a question answering head (BERT, RoBERTa and
-/// its namesakes, DistilBERT, ELECTRA).
+/// Reads config.json of a Hugging Face directory with a head for this kind of unit: question
+/// answering or classification (BERT, RoBERTa and its namesakes, DistilBERT, ELECTRA).
 ///
 /// Errors: NotFound (`E-MODEL-010`) no directory or no config.json; Invalid: `E-MODEL-020` no JSON
 /// object; `E-MODEL-021` a key has a value outside its range; `E-MODEL-022` a key that changes the
 /// mathematics has a value that Muster does not compute, or is not known at all; `E-MODEL-023` an
 /// architecture that Muster does not compute.
-[[nodiscard]] Result<EncoderPlan> readEncoderPlan(const std::filesystem::path& directory);
+[[nodiscard]] Result<EncoderPlan> readEncoderPlan(const std::filesystem::path& directory,
+                                                  wire::UnitKind kind = wire::UnitKind::Qa);
 
 } // namespace muster::model

@@ -88,7 +88,9 @@ Result<EncoderTensors> matchTensors(const EncoderPlan& plan, const Checkpoint& c
         to.down = match.linear(layer.down, shape.width, shape.inner);
         to.outputNorm = match.norm(layer.outputNorm, shape.width);
     }
-    tensors.head = match.linear(names.head, 2, shape.width);
+    if (shape.isClassifier())
+        tensors.pooler = match.linear(names.pooler, shape.width, shape.width);
+    tensors.head = match.linear(names.head, shape.outputs, shape.width);
     if (auto status = match.finish(names.harmless); !status)
         return fail(std::move(status).error());
     tensors.digest = match.digest();
@@ -151,7 +153,9 @@ ImageLayout layOut(const EncoderShape& shape, const KernelSet& kernels, DType wo
         layer.down = linear(shape.width, shape.inner);
         layer.outputNorm = norm(shape.width);
     }
-    layout.head = linear(2, shape.width);
+    if (shape.isClassifier())
+        layout.pooler = linear(shape.width, shape.width);
+    layout.head = linear(shape.outputs, shape.width);
     return layout;
 }
 
@@ -182,6 +186,8 @@ void fillImage(const EncoderShape& shape, const KernelSet& kernels, Rounding rou
         single(layer.down, shape.inner, place.down);
         fill.norm(layer.outputNorm, place.outputNorm);
     }
+    if (shape.isClassifier())
+        single(tensors.pooler, shape.width, layout.pooler);
     single(tensors.head, shape.width, layout.head);
 }
 

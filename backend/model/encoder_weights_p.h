@@ -28,7 +28,7 @@ struct EncoderTensors {
     TensorView words, positions, segments;
     LinearTensors embeddingNorm, projection;
     std::vector<LayerTensors> layers;
-    LinearTensors head;
+    LinearTensors pooler, head;
     Hash128 digest; ///< over name, type, shape and bytes of each
     std::uint64_t parameters = 0;
     std::uint64_t bytes = 0;
@@ -73,6 +73,7 @@ struct ImageLayout {
     NormPlace embeddingNorm;
     LinearPlace projection;
     std::vector<LayerPlaces> layers;
+    LinearPlace pooler;
     LinearPlace head;
     std::size_t size = 0;
 };

@@ -32,24 +32,32 @@ const char* nameOf(Precision precision)
     return "int8-dynamic";
 }
 
-Result<std::unique_ptr<QaModel>> loadQaModel(const ModelOptions& options, Engine engine)
+namespace {
+
+/// An encoder ready to compute.
+struct LoadedEncoder {
+    EncoderShape shape;
+    ModelIdentity identity;
+    std::vector<std::unique_ptr<Encoder>> encoders;
+};
+
+Result<LoadedEncoder> loadEncoder(const ModelOptions& options, wire::UnitKind kind, Engine engine)
 {
     try {
-        if (options.kind != wire::UnitKind::Qa)
+        if (options.kind != kind)
             return fail(Error::Kind::Invalid, "E-MODEL-024",
-                        "the directory is asked for as a question answering model only");
+                        "the model is asked for as one of another task");
         if (options.precision == Precision::Float16)
             return fail(Error::Kind::Invalid, "E-MODEL-025",
                         "float16 is computed on devices only; use float32 or bfloat16 on the CPU");
         if (options.precision != Precision::Float32 && options.precision != Precision::Bfloat16)
             return fail(Error::Kind::Invalid, "E-MODEL-027",
-                        fmt::format("question answering models are computed in float32 and "
-                                    "bfloat16, not in {}",
+                        fmt::format("encoders are computed in float32 and bfloat16, not in {}",
                                     nameOf(options.precision)));
         if (options.threads == 0 || options.threads > 1024 || options.nBest == 0)
             return fail(Error::Kind::Invalid, "E-MODEL-026",
                         "threads must be 1 to 1024 and n_best at least 1");
-        const auto plan = readEncoderPlan(options.path);
+        const auto plan = readEncoderPlan(options.path, kind);
         if (!plan)
             return fail(plan.error());
         const auto checkpoint = Checkpoint::open(options.path);
@@ -96,8 +104,7 @@ Result<std::unique_ptr<QaModel>> loadQaModel(const ModelOptions& options, Engine
         identity.weightBytes = tensors->bytes;
         identity.maxPositions = plan->shape.maxTokens();
         identity.vocabulary = plan->shape.vocabulary;
-        return std::make_unique<QaModel>(plan->shape, std::move(identity), std::move(encoders),
-                                         options.nBest, options.ties);
+        return LoadedEncoder{plan->shape, std::move(identity), std::move(encoders)};
     } catch (const std::bad_alloc&) {
         return fail(Error::Kind::Internal, "E-MODEL-092",
                     fmt::format("not enough memory for the weights in {}", options.path.string()));
@@ -107,12 +114,38 @@ Result<std::unique_ptr<QaModel>> loadQaModel(const ModelOptions& options, Engine
     }
 }
 
+} // namespace
+
+Result<std::unique_ptr<QaModel>> loadQaModel(const ModelOptions& options, Engine engine)
+{
+    auto loaded = loadEncoder(options, wire::UnitKind::Qa, engine);
+    if (!loaded)
+        return fail(std::move(loaded).error());
+    return std::make_unique<QaModel>(loaded->shape, std::move(loaded->identity),
+                                     std::move(loaded->encoders), options.nBest, options.ties);
+}
+
+Result<std::unique_ptr<ClassModel>> loadClassModel(const ModelOptions& options, Engine engine)
+{
+    auto loaded = loadEncoder(options, wire::UnitKind::Classification, engine);
+    if (!loaded)
+        return fail(std::move(loaded).error());
+    return std::make_unique<ClassModel>(loaded->shape, std::move(loaded->identity),
+                                        std::move(loaded->encoders));
+}
+
 Result<std::unique_ptr<Model>> loadModel(const ModelOptions& options)
 {
     if (options.path == "synthetic")
         return makeSyntheticModel(options);
     if (options.kind == wire::UnitKind::Lm) {
         auto model = loadLmModel(options, Engine::Automatic);
+        if (!model)
+            return fail(std::move(model).error());
+        return std::unique_ptr<Model>(std::move(*model));
+    }
+    if (options.kind == wire::UnitKind::Classification) {
+        auto model = loadClassModel(options, Engine::Automatic);
         if (!model)
             return fail(std::move(model).error());
         return std::unique_ptr<Model>(std::move(*model));

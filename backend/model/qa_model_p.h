@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "model/encoder_p.h"
+#include "model/encoder_runner_p.h"
 #include "model/model.h"
 
 #include <memory>
@@ -35,16 +35,28 @@ public:
     [[nodiscard]] Result<std::vector<float>> logits(const wire::Unit& unit);
 
 private:
-    [[nodiscard]] std::optional<std::string> problem(const wire::Unit& unit,
-                                                     std::size_t place) const;
-    Status run(const PackedTokens& packed, float* logits);
-
-    EncoderShape m_shape;
+    EncoderRunner m_runner;
     ModelIdentity m_identity;
-    std::vector<std::unique_ptr<Encoder>> m_encoders;
     std::uint32_t m_nBest;
     Ties m_ties;
-    Buffer m_logits;
+};
+
+/// An encoder with a classification head.
+class ClassModel final : public Model {
+public:
+    /// `encoders`: one for each thread, over the same weights.
+    ClassModel(const EncoderShape& shape, ModelIdentity identity,
+               std::vector<std::unique_ptr<Encoder>> encoders)
+        : m_runner(shape, std::move(encoders)), m_identity(std::move(identity))
+    {
+    }
+
+    Result<std::vector<wire::Output>> compute(const wire::Unit& unit) override;
+    const ModelIdentity& identity() const override { return m_identity; }
+
+private:
+    EncoderRunner m_runner;
+    ModelIdentity m_identity;
 };
 
 /// The `count` largest of the start and end logits [tokens, 2] in descending order, equal ones by
@@ -55,6 +67,10 @@ private:
 /// As loadModel(), with a choice of the inner loops.
 [[nodiscard]] Result<std::unique_ptr<QaModel>> loadQaModel(const ModelOptions& options,
                                                            Engine engine);
+
+/// As loadModel(), for classification, with a choice of the inner loops.
+[[nodiscard]] Result<std::unique_ptr<ClassModel>> loadClassModel(const ModelOptions& options,
+                                                                 Engine engine);
 
 /// A model without weights for runs that measure the controller: outputs are looked up in a table
 /// of 256 rows by the item's hash.

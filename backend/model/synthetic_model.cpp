@@ -54,6 +54,10 @@ public:
                 output.flags |= wire::errorFlag;
                 continue;
             }
+            if (unit.kind == wire::UnitKind::Lm) {
+                output.payload = lossesOf(output.hash, tokens - unit.scoredFrom[place]);
+                continue;
+            }
             const auto depth = std::min<std::size_t>(tokens, tableDepth);
             output.payload = m_table[output.hash.low % tableRows].at(depth - 1);
         }
@@ -62,6 +66,17 @@ public:
     const ModelIdentity& identity() const override { return m_identity; }
 
 private:
+    /// A loss of 1 to 5 nats for each target, with exact sums: multiples of 1/1024.
+    static std::vector<std::byte> lossesOf(const Hash128& hash, std::size_t targets)
+    {
+        wire::LmOutput output;
+        output.scored = static_cast<std::uint32_t>(targets);
+        output.lossSum = static_cast<double>(targets) +
+                         static_cast<double>(hash.low % (targets * 4096 + 1)) / 1024.0;
+        output.greedyHits = static_cast<std::uint32_t>(hash.high % (targets + 1));
+        return wire::encodeLm(output);
+    }
+
     std::array<std::array<std::vector<std::byte>, tableDepth>, tableRows> m_table;
     ModelIdentity m_identity;
 };

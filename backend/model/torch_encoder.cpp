@@ -11,11 +11,13 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/tanh.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/version.h>
 
@@ -72,7 +74,12 @@ public:
                                 linear({&layer.down}, shape.inner),
                                 norm(layer.attentionNorm, width), norm(layer.outputNorm, width)});
         }
-        m_head = {read(tensors.head.weight, {2, width}), read(tensors.head.bias, {2}), false};
+        const std::int64_t outputs = shape.outputs;
+        m_head = {read(tensors.head.weight, {outputs, width}), read(tensors.head.bias, {outputs}),
+                  false};
+        if (shape.isClassifier())
+            m_pooler = {read(tensors.pooler.weight, {width, width}),
+                        read(tensors.pooler.bias, {width}), false};
     }
 
     Status run(const PackedTokens& packed, float* logits) override
@@ -194,9 +201,20 @@ private:
             const auto inner = apply(layer.up, x, m_shape.activation);
             x = normalised(layer.outputNorm, apply(layer.down, inner, Activation::None).add_(x));
         }
+        if (m_shape.isClassifier()) {
+            const auto items = static_cast<std::int64_t>(packed.offsets.size() - 1);
+            at::Tensor first = at::empty({items}, at::kLong);
+            for (std::int64_t i = 0; i < items; ++i)
+                first.mutable_data_ptr<std::int64_t>()[i] =
+                    packed.offsets[static_cast<std::size_t>(i)];
+            x = at::linear(x.index_select(0, first), m_pooler.weight, m_pooler.bias);
+            x = m_shape.head == Head::ReluClasses   ? at::relu(x)
+                : m_shape.head == Head::GeluClasses ? at::gelu(x)
+                                                    : at::tanh(x);
+        }
         const auto result = at::linear(x, m_head.weight, m_head.bias).to(at::kFloat).contiguous();
         std::memcpy(logits, result.const_data_ptr<float>(),
-                    packed.tokens.size() * 2 * sizeof(float));
+                    static_cast<std::size_t>(result.numel()) * sizeof(float));
     }
 
     /// qkv [T, 3 · width] → [T, width]; runs of equally long items go together.
@@ -233,6 +251,7 @@ private:
     TorchNorm m_norm;
     TorchLinear m_projection;
     std::vector<TorchLayer> m_layers;
+    TorchLinear m_pooler;
     TorchLinear m_head;
 };
 

@@ -18,6 +18,8 @@ namespace muster::report {
 
 /// One metric over the samples. `value` is absent when it is undefined; `reason` then says why.
 struct Metric {
+    bool isHeadline = false; ///< stands in the last line of a run
+    int decimals = 2;        ///< for people
     std::string key{}; ///< `exact_match`, `f1`, `HasAns_exact`, … as the official script names it
     std::string label{}; ///< for people: `EM`, `F1`
     std::optional<double> value{};
@@ -46,6 +48,34 @@ struct NBestEntry {
     double probability = 0.0;
 };
 
+/// What a scored window of a language model came to.
+struct LmFields {
+    std::uint64_t document = 0;   ///< number of the document
+    std::uint64_t beginToken = 0; ///< first token of the window in the document
+    std::uint64_t endToken = 0;   ///< behind the last target
+    std::uint32_t scoredFrom = 0; ///< first scored target, from the window's beginning
+    std::uint64_t beginByte = 0;  ///< of the scored text in the document
+    std::uint64_t endByte = 0;
+    std::uint64_t words = 0;      ///< that begin in the scored text
+    std::uint64_t characters = 0; ///< code points of the scored text
+    std::uint64_t scored = 0;     ///< targets
+    double lossSum = 0.0;         ///< nats
+    std::uint64_t greedyHits = 0; ///< targets that were the most probable token
+    std::vector<float> losses;    ///< of each target, when the run kept them
+};
+
+/// What a classified text came to.
+struct ClassFields {
+    std::string_view pair; ///< second sentence; empty when there is none
+    bool hasPair = false;
+    std::vector<std::uint32_t> references; ///< right classes
+    std::vector<std::uint32_t> predicted;
+    std::vector<double> probabilities; ///< [classes]
+    std::vector<float> logits;         ///< [classes]
+    double loss = 0.0;                 ///< −ln of the right class's probability (one label)
+    bool isRight = false;
+};
+
 /// What one sample came to. Views are borrowed for the duration of the visit.
 struct SampleRow {
     SampleIndex index;
@@ -64,6 +94,16 @@ struct SampleRow {
     std::string bestNonNull;        ///< SQuAD 2.0 rules only
     double em = 0.0;                ///< 0 or 1
     double f1 = 0.0;                ///< 0..1
+    std::optional<LmFields> lm;
+    std::optional<ClassFields> classes;
+};
+
+/// A number that another procedure would give for the same outputs, so that a figure seen elsewhere
+/// can be recognised.
+struct LedgerEntry {
+    std::string key{};
+    double value = 0.0;
+    std::string sentence{}; ///< what the procedure does, and why it is not the result
 };
 
 /// Where and when the units of a run were computed; depends on the schedule.
@@ -150,7 +190,14 @@ struct RunResult {
     std::uint64_t items = 0;
     std::uint64_t units = 0;
     bool isSquadV2 = false;
+    bool hasTokenLosses = false;         ///< lm: the rows hold the loss of each token
+    std::vector<std::string> classNames; ///< classification
+    std::string procedure;               ///< lm: what was scored and how, in one sentence
     std::vector<Metric> metrics;
+    std::vector<LedgerEntry> ledger; ///< lm: wrong averages
+    /// Classification, one label: how many samples of each right class (row) were predicted as each
+    /// class (column).
+    std::vector<std::vector<std::uint64_t>> confusion;
     /// Figures that are no metrics: `no_valid_span`, `missing`, `em_without_f1`, …
     std::vector<std::pair<std::string, std::uint64_t>> counts;
     std::vector<std::string> hints; ///< sentences worth reading beside the metrics

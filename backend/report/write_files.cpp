@@ -170,8 +170,174 @@ class SamplesCsvWriter final : public SampleWriter {
     }
 };
 
-std::unique_ptr<SampleWriter> sampleWriter(const std::string& name)
+/// samples.jsonl of a language model: one row a window, in lm-evaluation-harness's fields.
+class LmSamplesWriter final : public SampleWriter {
+    void sample(StreamedFile& file, const SampleRow& row) override
+    {
+        const LmFields& lm = *row.lm;
+        file << "{\"doc_id\": " << std::to_string(row.index.value)
+             << ", \"doc\": {\"id\": " << jsonText(row.id)
+             << ", \"document\": " << std::to_string(lm.document)
+             << ", \"name\": " << jsonText(row.title) << ", \"tokens\": ["
+             << std::to_string(lm.beginToken) << ", " << std::to_string(lm.endToken)
+             << "], \"scored_from\": " << std::to_string(lm.scoredFrom) << ", \"bytes\": ["
+             << std::to_string(lm.beginByte) << ", " << std::to_string(lm.endByte)
+             << "], \"words\": " << std::to_string(lm.words)
+             << ", \"characters\": " << std::to_string(lm.characters)
+             << "}, \"target\": " << jsonText(row.context) << ", \"arguments\": {\"gen_args_0\": "
+             << "{\"arg_0\": " << jsonText(row.context) << "}}, ";
+        if (row.isComplete)
+            file << "\"resps\": [[" << number(-lm.lossSum) << "]], \"filtered_resps\": ["
+                 << number(-lm.lossSum) << "], ";
+        else
+            file << "\"resps\": [], \"filtered_resps\": [], \"missing\": "
+                 << jsonText(row.error.empty() ? "no output came back" : row.error) << ", ";
+        file << "\"filter\": \"none\", \"metrics\": [\"perplexity\"], \"doc_hash\": \""
+             << row.hash.hex() << "\", \"target_hash\": \"" << sha256(row.context) << "\"";
+        if (row.isComplete)
+            file << ", \"loss_sum\": " << number(lm.lossSum)
+                 << ", \"scored\": " << std::to_string(lm.scored) << ", \"perplexity\": "
+                 << (lm.scored > 0 ? number(std::exp(lm.lossSum / static_cast<double>(lm.scored)))
+                                   : "null")
+                 << ", \"greedy_hits\": " << std::to_string(lm.greedyHits);
+        file << "}\n";
+    }
+};
+
+class LmCsvWriter final : public SampleWriter {
+    void begin(StreamedFile& file, const RunResult&) override
+    {
+        file << "index,id,document,begin_token,end_token,scored,loss_sum,perplexity,greedy_hits,"
+                "bytes,words,complete\r\n";
+    }
+    void sample(StreamedFile& file, const SampleRow& row) override
+    {
+        const LmFields& lm = *row.lm;
+        const bool hasLoss = row.isComplete && lm.scored > 0;
+        file << std::to_string(row.index.value) << "," << csvField(row.id) << ","
+             << std::to_string(lm.document) << "," << std::to_string(lm.beginToken) << ","
+             << std::to_string(lm.endToken) << "," << std::to_string(lm.scored) << ","
+             << (row.isComplete ? number(lm.lossSum) : std::string()) << ","
+             << (hasLoss ? number(std::exp(lm.lossSum / static_cast<double>(lm.scored)))
+                         : std::string())
+             << "," << (row.isComplete ? std::to_string(lm.greedyHits) : std::string()) << ","
+             << std::to_string(lm.endByte - lm.beginByte) << "," << std::to_string(lm.words) << ","
+             << (row.isComplete ? "1" : "0") << "\r\n";
+    }
+};
+
+/// The loss of each scored token, one window a line.
+class TokenLossWriter final : public SampleWriter {
+    void sample(StreamedFile& file, const SampleRow& row) override
+    {
+        const LmFields& lm = *row.lm;
+        file << "{\"window\": " << std::to_string(row.index.value)
+             << ", \"first_token\": " << std::to_string(lm.beginToken + lm.scoredFrom)
+             << ", \"losses\": [";
+        bool isFirst = true;
+        for (const float loss : lm.losses) {
+            file << (isFirst ? "" : ", ") << nlohmann::json(loss).dump();
+            isFirst = false;
+        }
+        file << "]}\n";
+    }
+};
+
+std::string classList(const std::vector<std::uint32_t>& classes,
+                      const std::vector<std::string>& names)
 {
+    std::string text;
+    for (const std::uint32_t one : classes)
+        text += (text.empty() ? "" : ", ") +
+                jsonText(one < names.size() ? names[one] : std::to_string(one));
+    return text;
+}
+
+class ClassSamplesWriter final : public SampleWriter {
+    void begin(StreamedFile&, const RunResult& result) override { m_names = result.classNames; }
+    void sample(StreamedFile& file, const SampleRow& row) override
+    {
+        const ClassFields& fields = *row.classes;
+        const std::string targets = classList(fields.references, m_names);
+        file << "{\"doc_id\": " << std::to_string(row.index.value)
+             << ", \"doc\": {\"id\": " << jsonText(row.id)
+             << ", \"text\": " << jsonText(row.context);
+        if (fields.hasPair)
+            file << ", \"pair\": " << jsonText(fields.pair);
+        file << ", \"labels\": [" << targets << "]}, \"target\": [" << targets
+             << "], \"arguments\": {\"gen_args_0\": {\"arg_0\": " << jsonText(row.context)
+             << "}}, ";
+        const std::string predicted = classList(fields.predicted, m_names);
+        if (row.isComplete)
+            file << "\"resps\": [[" << predicted << "]], \"filtered_resps\": [" << predicted
+                 << "], ";
+        else
+            file << "\"resps\": [], \"filtered_resps\": [], \"missing\": "
+                 << jsonText(row.error.empty() ? "no output came back" : row.error) << ", ";
+        file << "\"filter\": \"none\", \"metrics\": [\"accuracy\"], \"doc_hash\": \""
+             << row.hash.hex() << "\", \"prompt_hash\": \"" << sha256(row.context)
+             << "\", \"target_hash\": \"" << sha256(targets) << "\"";
+        if (row.isComplete) {
+            file << ", \"logits\": [";
+            for (std::size_t c = 0; c < fields.logits.size(); ++c)
+                file << (c == 0 ? "" : ", ") << nlohmann::json(fields.logits[c]).dump();
+            file << "], \"probabilities\": [";
+            for (std::size_t c = 0; c < fields.probabilities.size(); ++c)
+                file << (c == 0 ? "" : ", ") << number(fields.probabilities[c]);
+            file << "]";
+        }
+        file << ", \"accuracy\": " << (fields.isRight ? "1.0" : "0.0") << "}\n";
+    }
+    std::vector<std::string> m_names;
+};
+
+class ClassCsvWriter final : public SampleWriter {
+    void begin(StreamedFile& file, const RunResult& result) override
+    {
+        m_names = result.classNames;
+        file << "index,id,text,reference,prediction,probability,right,complete\r\n";
+    }
+    void sample(StreamedFile& file, const SampleRow& row) override
+    {
+        const ClassFields& fields = *row.classes;
+        const auto joined = [this](const std::vector<std::uint32_t>& classes) {
+            std::string text;
+            for (const std::uint32_t one : classes)
+                text += (text.empty() ? "" : ";") +
+                        (one < m_names.size() ? m_names[one] : std::to_string(one));
+            return text;
+        };
+        std::string probability;
+        if (row.isComplete && fields.predicted.size() == 1)
+            probability = number(fields.probabilities[fields.predicted.front()]);
+        file << std::to_string(row.index.value) << "," << csvField(row.id) << ","
+             << csvField(row.context) << "," << csvField(joined(fields.references)) << ","
+             << csvField(joined(fields.predicted)) << "," << probability << ","
+             << (fields.isRight ? "1" : "0") << "," << (row.isComplete ? "1" : "0") << "\r\n";
+    }
+    std::vector<std::string> m_names;
+};
+
+std::unique_ptr<SampleWriter> sampleWriter(const std::string& name, const RunResult& result)
+{
+    if (result.task == "lm") {
+        if (name == "samples.jsonl")
+            return std::make_unique<LmSamplesWriter>();
+        if (name == "samples.csv")
+            return std::make_unique<LmCsvWriter>();
+        if (name == "token_losses.jsonl" && result.hasTokenLosses)
+            return std::make_unique<TokenLossWriter>();
+        return nullptr;
+    }
+    if (result.task == "classification") {
+        if (name == "predictions.json")
+            return std::make_unique<PredictionsWriter>();
+        if (name == "samples.jsonl")
+            return std::make_unique<ClassSamplesWriter>();
+        if (name == "samples.csv")
+            return std::make_unique<ClassCsvWriter>();
+        return nullptr;
+    }
     if (name == "predictions.json")
         return std::make_unique<PredictionsWriter>();
     if (name == "nbest_predictions.json")
@@ -341,6 +507,19 @@ std::string resultsText(const RunResult& result)
     for (const auto& [key, value] : result.counts)
         json["counts"][key] = value;
     json["hints"] = result.hints;
+    if (!result.procedure.empty())
+        json["procedure"] = result.procedure;
+    if (!result.ledger.empty()) {
+        json["ppl_ledger"] = Json::array();
+        for (const LedgerEntry& entry : result.ledger)
+            json["ppl_ledger"].push_back({{"key", entry.key},
+                                          {"value", numberJson(entry.value)},
+                                          {"sentence", entry.sentence}});
+    }
+    if (!result.classNames.empty())
+        json["classes"] = result.classNames;
+    if (!result.confusion.empty())
+        json["confusion_matrix"] = result.confusion;
     json["gates"] = Json::array();
     for (const GateResult& gate : result.gates)
         json["gates"].push_back(
@@ -482,7 +661,7 @@ Result<std::map<std::string, std::string>> writeSamples(const std::filesystem::p
 {
     std::vector<Open> open;
     for (const std::string& name : names)
-        open.push_back({name, sampleWriter(name),
+        open.push_back({name, sampleWriter(name, result),
                         std::make_unique<StreamedFile>(folder.empty() ? folder : folder / name)});
     for (Open& one : open)
         one.writer->begin(*one.file, result);
@@ -504,6 +683,14 @@ Result<std::map<std::string, std::string>> writeSamples(const std::filesystem::p
 
 std::vector<std::string> sampleFiles(const RunResult& result)
 {
+    if (result.task == "lm") {
+        std::vector<std::string> names{"samples.jsonl", "samples.csv"};
+        if (result.hasTokenLosses)
+            names.emplace_back("token_losses.jsonl");
+        return names;
+    }
+    if (result.task == "classification")
+        return {"predictions.json", "samples.jsonl", "samples.csv"};
     std::vector<std::string> names{"predictions.json", "nbest_predictions.json", "samples.jsonl",
                                    "samples.csv"};
     if (result.isSquadV2)
@@ -541,9 +728,9 @@ Shares shares(const RunResult& result)
 
 const std::vector<std::string>& stableFiles()
 {
-    static const std::vector<std::string> names{"predictions.json", "nbest_predictions.json",
-                                                "null_odds.json",   "samples.jsonl",
-                                                "samples.csv",      "summary.csv"};
+    static const std::vector<std::string> names{
+        "predictions.json", "nbest_predictions.json", "null_odds.json", "samples.jsonl",
+        "samples.csv",      "token_losses.jsonl",     "summary.csv"};
     return names;
 }
 
@@ -575,7 +762,7 @@ Status writeOneFile(const std::filesystem::path& to, const std::string& name,
             return fail(written.error());
         return {};
     }
-    auto writer = sampleWriter(name);
+    auto writer = sampleWriter(name, result);
     if (!writer)
         return fail(Error::Kind::Usage, "E-REPORT-002",
                     fmt::format("no file of a run is called '{}'. There are: {}, results.json, "

@@ -39,7 +39,7 @@ std::uint64_t randomTag()
     return tag;
 }
 
-std::vector<RankId> ownersOf(const config::RunConfig& config, const QaJob& job, std::uint32_t ranks,
+std::vector<RankId> ownersOf(const config::RunConfig& config, const Job& job, std::uint32_t ranks,
                              Error& error)
 {
     const auto costs = job.units()->costs();
@@ -71,7 +71,7 @@ std::vector<RankId> ownersOf(const config::RunConfig& config, const QaJob& job, 
     for (std::uint64_t u = 0; u < costs.size(); ++u) {
         const std::uint64_t item = job.units()->items(UnitId(u)).front();
         owners.push_back(ownerOfSample[static_cast<std::size_t>(
-            job.qaItems()[static_cast<std::size_t>(item)].sample)]);
+            job.itemSamples()[static_cast<std::size_t>(item)])]);
     }
     return owners;
 }
@@ -149,15 +149,13 @@ std::future<Result<launch::Flavour>> Controller::chooseFlavour() const
 
 Status Controller::prepare()
 {
-    if (const Status known = checkTask(m_config); !known)
-        return known;
     if (m_config.cluster.ranks == 0)
         m_config.cluster.ranks = launch::machineTopology().usableCores();
     m_request.resolved.config = m_config;
 
     auto choosing = chooseFlavour();
 
-    auto job = QaJob::prepare(m_config);
+    auto job = Job::prepare(m_config);
     auto chosen = choosing.get();
     if (!job)
         return fail(job.error());
@@ -169,7 +167,7 @@ Status Controller::prepare()
     m_owners = ownersOf(m_config, *m_job, m_config.cluster.ranks, ownerError);
     if (!ownerError.code.empty())
         return fail(ownerError);
-    for (const data::Warning& warning : m_job->dataset().warnings)
+    for (const data::Warning& warning : m_job->warnings())
         note(RunEvent::Level::Warning, warning.code, warning.sentence);
 
     if (const Status made = makeFolder(); !made)
@@ -190,7 +188,7 @@ Status Controller::prepare()
              {store::key::runId, m_folder.filename().string()},
              {store::key::name, m_config.name},
              {store::key::createdNs, std::to_string(m_startWallNs)},
-             {store::key::task, "qa"},
+             {store::key::task, std::string(config::taskName(m_config.task))},
              {store::key::model, m_config.model.path.string()},
              {store::key::data, data},
              {store::key::ranks, std::to_string(m_config.cluster.ranks)},
@@ -306,12 +304,12 @@ Status Controller::prepareResume()
 
     auto choosing = chooseFlavour();
 
-    auto loaded = QaJob::load(before, *m_file);
+    auto loaded = Job::load(before, *m_file);
     if (!loaded) {
         choosing.wait();
         return fail(loaded.error());
     }
-    auto job = QaJob::prepare(m_config);
+    auto job = Job::prepare(m_config);
     auto chosen = choosing.get();
     if (!job)
         return fail(job.error());
@@ -357,7 +355,7 @@ Status Controller::prepareResume()
 
 Status Controller::makeLedger(const std::vector<std::uint8_t>& done)
 {
-    m_ledger = makeQaLedger(*m_job, *m_job->units(), m_owners);
+    m_ledger = makeLedgerOf(*m_job, *m_job->units(), m_owners);
     if (m_isResume)
         if (const Status recalled = recallViolations(*m_file, *m_ledger); !recalled)
             return recalled;
@@ -632,7 +630,7 @@ void Controller::onSnapshot(const std::shared_ptr<const Snapshot>& snapshot)
     m_lastSnapshot = snapshot;
     auto progress = std::make_shared<Progress>();
     progress->snapshot = snapshot;
-    progress->score = m_job->soFar();
+    progress->soFar = m_job->soFar();
     progress->samples = m_job->samples();
     progress->samplesDone = m_job->completeSamples();
     const std::int64_t now = monotonicNs();

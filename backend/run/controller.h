@@ -7,10 +7,9 @@
 #include "launch/flavour.h"
 #include "launch/group_process.h"
 #include "launch/private_directory.h"
-#include "metrics/running_score.h"
 #include "report/run_result.h"
 #include "run/intake.h"
-#include "run/qa_job.h"
+#include "run/job.h"
 #include "run/snapshot.h"
 #include "store/run_file.h"
 
@@ -38,7 +37,7 @@ struct RunRequest {
 /// A picture for progress bars and screens.
 struct Progress {
     std::shared_ptr<const Snapshot> snapshot;
-    metrics::ScoreSoFar score;
+    std::vector<MetricSoFar> soFar;
     std::uint64_t samples = 0;
     std::uint64_t samplesDone = 0;
     double samplesPerSecond = 0.0; ///< mean over the last ten seconds
@@ -105,7 +104,7 @@ private:
 
     RunRequest m_request;
     config::RunConfig m_config;
-    std::unique_ptr<QaJob> m_job;
+    std::unique_ptr<Job> m_job;
     std::vector<RankId> m_owners;
     std::optional<launch::Flavour> m_flavour;
     std::filesystem::path m_folder;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "config/settings.h"
 #include "config/write.h"
 #include "launch/process_ref.h"
 #include "metrics/intervals.h"
@@ -23,240 +24,13 @@ namespace muster::run {
 
 namespace {
 
-/// A bootstrap of more draws than this is left out, with a reason.
-constexpr std::uint64_t mostDraws = 200'000'000;
-
-std::string percentText(double confidence)
+/// A choice as the configuration writes it.
+std::string choiceText(const config::RunConfig& config, std::string_view key)
 {
-    return fmt::format("{:g} %", 100.0 * confidence);
-}
-
-std::string_view scheduleName(const config::RunConfig& config)
-{
-    switch (config.plan.schedule) {
-    case config::Schedule::Dynamic:
-        return "dynamic";
-    case config::Schedule::Block:
-        return "block";
-    case config::Schedule::Stride:
-        return "stride";
-    case config::Schedule::Balanced:
-        return "balanced";
-    case config::Schedule::Compat:
-        break;
-    }
-    return "compat";
-}
-
-std::string_view gatherName(config::Gather gather)
-{
-    switch (gather) {
-    case config::Gather::Stream:
-        return "stream";
-    case config::Gather::Collective:
-        return "collective";
-    case config::Gather::Nccl:
-        break;
-    }
-    return "nccl";
-}
-
-std::string_view dtypeName(config::Dtype dtype)
-{
-    switch (dtype) {
-    case config::Dtype::Float32:
-        return "float32";
-    case config::Dtype::Bfloat16:
-        return "bfloat16";
-    case config::Dtype::Float16:
-        break;
-    }
-    return "float16";
-}
-
-/// Fills intervals over per-sample values in percent.
-void addIntervals(report::Metric& metric, const std::vector<double>& values,
-                  const config::MetricConfig& config)
-{
-    const auto normal = metrics::normalInterval(values, config.confidence);
-    if (normal) {
-        metric.standardError = normal->standardError;
-        metric.low = normal->low;
-        metric.high = normal->high;
-        metric.intervalMethod = "normal, " + percentText(config.confidence);
-    } else {
-        metric.reason = normal.error().message;
-    }
-    if (config.bootstrap == 0)
-        return;
-    if (values.size() * std::uint64_t{config.bootstrap} > mostDraws) {
-        metric.bootstrapMethod = fmt::format("left out: {} values × {} replicates are too many",
-                                             values.size(), config.bootstrap);
-        return;
-    }
-    metrics::BootstrapOptions options;
-    options.replicates = config.bootstrap;
-    options.seed = config.seed;
-    options.confidence = config.confidence;
-    if (const auto sampled = metrics::bootstrapMean(values, options)) {
-        metric.bootstrapError = sampled->standardError;
-        metric.bootstrapLow = sampled->low;
-        metric.bootstrapHigh = sampled->high;
-        metric.bootstrapMethod =
-            fmt::format("bootstrap, {} replicates, seed {}, {}", config.bootstrap, config.seed,
-                        percentText(config.confidence));
-    }
-}
-
-report::Metric metric(std::string key, std::string label, std::optional<double> value,
-                      std::string method, std::uint64_t n)
-{
-    report::Metric made;
-    made.key = std::move(key);
-    made.label = std::move(label);
-    made.value = value;
-    made.unit = "%";
-    made.method = std::move(method);
-    made.n = n;
-    if (!value)
-        made.reason = n == 0 ? "no sample of this kind" : "not defined";
-    return made;
-}
-
-void addMetrics(report::RunResult& result, const QaJob& job, const QaSummary& summary,
-                const config::RunConfig& config)
-{
-    const bool isV2 = summary.version == metrics::SquadVersion::V2;
-    const std::string method = fmt::format("squad-{}, {}", isV2 ? "2.0" : "1.1", job.normalizer());
-    const metrics::SquadTotals& totals = summary.totals;
-    std::vector<double> em;
-    std::vector<double> f1;
-    em.reserve(job.questionScores().size());
-    f1.reserve(job.questionScores().size());
-    for (const metrics::QuestionScore& score : job.questionScores()) {
-        em.push_back(100.0 * score.em);
-        f1.push_back(100.0 * score.f1);
-    }
-    report::Metric exact = metric("exact_match", "EM", totals.all.exact, method, totals.all.total);
-    addIntervals(exact, em, config.metrics);
-    report::Metric f = metric("f1", "F1", totals.all.f1, method, totals.all.total);
-    addIntervals(f, f1, config.metrics);
-    result.metrics.push_back(std::move(exact));
-    result.metrics.push_back(std::move(f));
-    if (isV2) {
-        const auto add = [&](const char* key, const char* label, std::optional<double> value,
-                             std::uint64_t n) {
-            result.metrics.push_back(metric(key, label, value, method, n));
-        };
-        add("HasAns_exact", "EM with answer", totals.hasAnswer.exact, totals.hasAnswer.total);
-        add("HasAns_f1", "F1 with answer", totals.hasAnswer.f1, totals.hasAnswer.total);
-        add("NoAns_exact", "EM without answer", totals.noAnswer.exact, totals.noAnswer.total);
-        add("NoAns_f1", "F1 without answer", totals.noAnswer.f1, totals.noAnswer.total);
-        if (totals.thresholds) {
-            const metrics::ThresholdScores& best = *totals.thresholds;
-            const std::uint64_t n = totals.all.total;
-            const auto addThreshold = [&](const char* key, const char* label,
-                                          std::optional<double> value, const char* rule) {
-                report::Metric made = metric(key, label, value, rule, n);
-                made.unit.clear();
-                if (!value)
-                    made.reason = "reached by answering nothing";
-                result.metrics.push_back(std::move(made));
-            };
-            constexpr const char* official = "squad-2.0 script: ties are not grouped (T-39)";
-            constexpr const char* reachable = "best value that a threshold reaches, ties grouped";
-            result.metrics.push_back(metric("best_exact", "best EM", best.bestExact, official, n));
-            addThreshold("best_exact_thresh", "threshold of best EM", best.bestExactThreshold,
-                         official);
-            result.metrics.push_back(metric("best_f1", "best F1", best.bestF1, official, n));
-            addThreshold("best_f1_thresh", "threshold of best F1", best.bestF1Threshold, official);
-            result.metrics.push_back(metric("best_exact_reachable", "best EM, ties grouped",
-                                            best.reachableExact.value, reachable, n));
-            addThreshold("best_exact_reachable_thresh", "its threshold",
-                         best.reachableExact.threshold, reachable);
-            result.metrics.push_back(metric("best_f1_reachable", "best F1, ties grouped",
-                                            best.reachableF1.value, reachable, n));
-            addThreshold("best_f1_reachable_thresh", "its threshold", best.reachableF1.threshold,
-                         reachable);
-        }
-    }
-    if (config.plan.schedule == config::Schedule::Compat) {
-        const auto lists = plan::compatLists(config.plan.compat, job.samples(),
-                                             config.cluster.ranks, config.plan.compatBatch);
-        if (lists) {
-            double padded = 0.0;
-            double meanOfMeans = 0.0;
-            std::uint64_t rows = 0;
-            std::uint64_t pads = 0;
-            std::uint32_t busy = 0;
-            for (const auto& list : *lists) {
-                double sum = 0.0;
-                for (const plan::ListEntry& entry : list) {
-                    sum += em[static_cast<std::size_t>(entry.sample.value)];
-                    pads += entry.pad ? 1U : 0U;
-                }
-                padded += sum;
-                rows += list.size();
-                if (!list.empty()) {
-                    meanOfMeans += sum / static_cast<double>(list.size());
-                    ++busy;
-                }
-            }
-            const std::string rule = fmt::format("{} on {} ranks, {} flagged copies",
-                                                 config.plan.compat, config.cluster.ranks, pads);
-            result.counts.emplace_back("compat_pads", pads);
-            if (rows > 0) {
-                result.metrics.push_back(metric("compat_padded_exact_match", "EM with copies",
-                                                padded / static_cast<double>(rows),
-                                                rule + ", copies scored", rows));
-                result.metrics.push_back(metric("compat_mean_of_ranks_exact_match",
-                                                "EM as mean of ranks",
-                                                meanOfMeans / static_cast<double>(busy),
-                                                rule + ", mean of the ranks' means", rows));
-            }
-        }
-    }
-    result.counts.emplace_back("missing", totals.missing);
-    result.counts.emplace_back("no_valid_span", summary.noValidSpan);
-    result.counts.emplace_back("errors", summary.errors);
-    result.counts.emplace_back("em_without_f1", totals.emWithoutF1);
-    if (isV2) {
-        result.counts.emplace_back("HasAns_total", totals.hasAnswer.total);
-        result.counts.emplace_back("NoAns_total", totals.noAnswer.total);
-    }
-    if (const std::string hint = metrics::refusalHint(totals); !hint.empty())
-        result.hints.push_back(hint);
-}
-
-report::SampleRow rowOf(const QaJob& job, const data::Sample& sample, const QaSampleResult& from)
-{
-    const data::Dataset& dataset = job.dataset();
-    report::SampleRow row;
-    row.index = sample.index;
-    row.original = sample.original;
-    row.id = sample.id;
-    if (sample.context < dataset.titles.size())
-        row.title = dataset.titles[sample.context];
-    row.context = dataset.contexts[sample.context];
-    row.question = sample.question;
-    for (const data::Answer& answer : sample.answers)
-        row.targets.push_back(answer.text);
-    row.hash = sample.hash;
-    row.isComplete = from.isComplete;
-    row.error = from.error;
-    row.em = from.score.em;
-    row.f1 = from.score.f1;
-    if (!from.isComplete)
-        return row;
-    row.prediction = from.prediction.text;
-    row.nullOdds = from.prediction.nullOdds;
-    row.bestNonNull = from.prediction.bestNonNullText;
-    row.nBest.reserve(from.prediction.nBest.size());
-    for (const task::NBestAnswer& answer : from.prediction.nBest)
-        row.nBest.push_back({answer.text, static_cast<double>(answer.startLogit),
-                             static_cast<double>(answer.endLogit), answer.score,
-                             answer.probability});
-    return row;
+    const config::Setting* setting = config::findSetting(key);
+    const config::Value value = setting->get(config);
+    const auto* text = std::get_if<std::string>(&value);
+    return text != nullptr ? *text : std::string();
 }
 
 void addGates(report::RunResult& result, const config::RunConfig& config)
@@ -287,7 +61,7 @@ void addGates(report::RunResult& result, const config::RunConfig& config)
     }
 }
 
-std::vector<report::UnitProvenance> provenanceOf(const QaJob& job, store::RunFile& file,
+std::vector<report::UnitProvenance> provenanceOf(const Job& job, store::RunFile& file,
                                                  std::int64_t originNs, std::optional<Error>& error)
 {
     std::vector<report::UnitProvenance> rows;
@@ -316,22 +90,20 @@ std::vector<report::UnitProvenance> provenanceOf(const QaJob& job, store::RunFil
         row.padTokens = record.padTokens;
         if (record.unit.value < unitItems.size())
             for (const std::uint64_t item : unitItems[static_cast<std::size_t>(record.unit.value)])
-                if (item < job.qaItems().size())
-                    row.samples.emplace_back(job.qaItems()[static_cast<std::size_t>(item)].sample);
+                if (item < job.itemCount())
+                    row.samples.emplace_back(job.itemSamples()[static_cast<std::size_t>(item)]);
         rows.push_back(std::move(row));
     }
     return rows;
 }
 
 /// What the plan says of samples and items; the units are left to the caller.
-align::PlanFacts factsOf(const QaJob& job)
+align::PlanFacts factsOf(const Job& job)
 {
     align::PlanFacts facts;
     facts.samples = job.samples();
-    facts.itemSample.reserve(job.qaItems().size());
-    for (const QaItem& item : job.qaItems())
-        facts.itemSample.push_back(item.sample);
-    facts.itemUnit.assign(job.qaItems().size(), align::noUnit);
+    facts.itemSample.assign(job.itemSamples().begin(), job.itemSamples().end());
+    facts.itemUnit.assign(job.itemCount(), align::noUnit);
     facts.itemHash.assign(job.itemHashes().begin(), job.itemHashes().end());
     facts.planDigest = job.digests().plan;
     facts.dataDigest = job.digests().data;
@@ -340,17 +112,16 @@ align::PlanFacts factsOf(const QaJob& job)
 
 /// What a result takes from configuration, job and ledger alone; the same for a run and for verify.
 Result<std::shared_ptr<report::RunResult>>
-resultOf(const config::RunConfig& config, const QaJob& job, align::Ledger& ledger,
+resultOf(const config::RunConfig& config, const Job& job, align::Ledger& ledger,
          const std::string& version, const std::string& modelDigest, std::uint64_t units)
 {
     auto result = std::make_shared<report::RunResult>();
     std::vector<std::uint64_t> order;
     order.reserve(job.samples());
-    const auto summary = job.score([&](const data::Sample& sample, const QaSampleResult&) {
-        order.push_back(sample.index.value);
-    });
-    if (!summary)
-        return fail(summary.error());
+    if (const Status summed =
+            job.summarize(*result, [&](SampleIndex sample) { order.push_back(sample.value); });
+        !summed)
+        return fail(summed.error());
     ledger.exported("samples.jsonl", order);
     const align::Proof proof = ledger.proof();
     result->verdict = proof.verdict;
@@ -358,10 +129,8 @@ resultOf(const config::RunConfig& config, const QaJob& job, align::Ledger& ledge
     result->proofJson = align::proofJson(proof, version);
     result->ledgerJson = align::ledgerJson(proof);
     result->samples = job.samples();
-    result->samplesDone = summary->complete;
-    result->items = job.qaItems().size();
+    result->items = job.itemCount();
     result->units = units;
-    result->isSquadV2 = summary->version == metrics::SquadVersion::V2;
     result->name = config.name;
     result->model = config.model.path.string();
     for (const auto& file : config.data.files)
@@ -374,28 +143,20 @@ resultOf(const config::RunConfig& config, const QaJob& job, align::Ledger& ledge
     result->modelDigest = modelDigest;
     result->ranks = config.cluster.ranks;
     result->threadsPerRank = config.cluster.threadsPerRank;
-    result->schedule = config.plan.schedule == config::Schedule::Compat
-                           ? "compat:" + config.plan.compat
-                           : std::string(scheduleName(config));
-    result->gather = gatherName(config.cluster.gather);
-    result->dtype = dtypeName(config.model.dtype);
-    addMetrics(*result, job, *summary, config);
-    for (const data::Warning& warning : job.dataset().warnings) {
+    result->schedule = choiceText(config, "plan.schedule");
+    result->gather = choiceText(config, "cluster.gather");
+    result->dtype = choiceText(config, "model.dtype");
+    if (config.model.dtype == config::Dtype::Int4)
+        result->dtype += fmt::format(", groups of {}", config.model.groupSize);
+    for (const data::Warning& warning : job.warnings()) {
         report::DataWarning made{warning.code, warning.sentence, warning.count, {}};
         for (const SampleIndex index : warning.first20)
             made.first.push_back(index.value);
         result->dataWarnings.push_back(std::move(made));
     }
     addGates(*result, config);
-    result->forEachSample =
-        [&job](const std::function<void(const report::SampleRow&)>& visit) -> Status {
-        const auto scored =
-            job.score([&](const data::Sample& sample, const QaSampleResult& sampleResult) {
-                visit(rowOf(job, sample, sampleResult));
-            });
-        if (!scored)
-            return fail(scored.error());
-        return {};
+    result->forEachSample = [&job](const std::function<void(const report::SampleRow&)>& visit) {
+        return job.forEachSample(visit);
     };
     return result;
 }
@@ -405,9 +166,10 @@ std::string summaryLine(const report::RunResult& result)
     std::string line =
         fmt::format("{} {}/{}", align::word(result.verdict), result.samplesDone, result.samples);
     for (const report::Metric& metric : result.metrics) {
-        if (metric.label != "EM" && metric.label != "F1")
+        if (!metric.isHeadline)
             continue;
-        line += metric.value ? fmt::format("  {} {:.2f} %", metric.label, *metric.value)
+        line += metric.value ? fmt::format("  {} {:.{}f}{}", metric.label, *metric.value,
+                                           metric.decimals, metric.unit.empty() ? "" : " %")
                              : fmt::format("  {} -", metric.label);
     }
     return line;
@@ -541,25 +303,18 @@ int exitCodeOf(const report::RunResult& result, const std::optional<Error>& erro
     return gatesMet ? 0 : 7;
 }
 
-Status checkTask(const config::RunConfig& config)
-{
-    if (config.task == config::Task::Qa)
-        return {};
-    return fail(
-        Error::Kind::Invalid, "E-RUN-004",
-        fmt::format("task {} is not evaluated by this version; it evaluates qa. Nothing was "
-                    "started.",
-                    config.task == config::Task::Lm ? "lm" : "classification"));
-}
-
 wire::RankConfig rankConfigOf(const config::RunConfig& config)
 {
     wire::RankConfig made;
     const std::string path = config.model.path.string();
     made.modelPath =
         path == "synthetic" ? path : std::filesystem::absolute(config.model.path).string();
-    made.kind = wire::UnitKind::Qa;
-    made.precision = dtypeName(config.model.dtype);
+    made.kind = config.task == config::Task::Lm               ? wire::UnitKind::Lm
+                : config.task == config::Task::Classification ? wire::UnitKind::Classification
+                                                              : wire::UnitKind::Qa;
+    made.precision = choiceText(config, "model.dtype");
+    made.groupSize = config.model.groupSize;
+    made.tokenLosses = config.lm.tokenLosses == config::Switch::On;
     made.threads = config.cluster.threadsPerRank;
     made.nBest = config.qa.nBest;
     made.ties = config.qa.ties == config::TieMode::Hf ? "hf" : "bert";
@@ -614,7 +369,7 @@ Status writeLockOwner(int descriptor)
     return {};
 }
 
-std::unique_ptr<align::Ledger> makeQaLedger(const QaJob& job, const plan::UnitTable& units,
+std::unique_ptr<align::Ledger> makeLedgerOf(const Job& job, const plan::UnitTable& units,
                                             const std::vector<RankId>& owners)
 {
     align::PlanFacts facts = factsOf(job);
@@ -663,7 +418,7 @@ Status recallViolations(store::RunFile& file, align::Ledger& ledger)
 }
 
 Result<std::shared_ptr<const report::RunResult>> scoreAndWrite(const ScoreRequest& request,
-                                                               const QaJob& job,
+                                                               const Job& job,
                                                                align::Ledger& ledger,
                                                                store::RunFile& file)
 {
@@ -724,16 +479,10 @@ Result<std::shared_ptr<const report::RunResult>> scoreAndWrite(const ScoreReques
 
     std::vector<store::PredictionRecord> predictions;
     predictions.reserve(job.samples());
-    const auto visited = job.score([&](const data::Sample&, const QaSampleResult& sample) {
-        store::PredictionRecord record;
-        record.text = sample.prediction.text;
-        if (sample.isComplete) {
-            record.em = sample.score.em;
-            record.f1 = sample.score.f1;
-        }
-        record.nullOdds = sample.prediction.nullOdds;
-        predictions.push_back(std::move(record));
-    });
+    const Status visited =
+        job.forEachPrediction([&](SampleIndex, store::PredictionRecord&& record) {
+            predictions.push_back(std::move(record));
+        });
     if (!visited)
         return fail(visited.error());
     const std::string summary = summaryLine(result);
@@ -770,7 +519,7 @@ namespace {
 
 /// A run as its file has it: job with outputs, ledger, result.
 struct Loaded {
-    std::unique_ptr<QaJob> job;
+    std::unique_ptr<Job> job;
     std::unique_ptr<align::Ledger> ledger;
     std::shared_ptr<report::RunResult> result;
     std::vector<std::string> findings;
@@ -797,7 +546,7 @@ Result<std::shared_ptr<Loaded>> loadRun(const std::filesystem::path& folder)
         config.cluster.ranks =
             static_cast<std::uint32_t>(std::strtoul((*ranks)->c_str(), nullptr, 10));
     auto loaded = std::make_shared<Loaded>();
-    auto job = QaJob::load(config, *file);
+    auto job = Job::load(config, *file);
     if (!job)
         return fail(job.error());
     loaded->job = std::move(*job);
@@ -890,13 +639,10 @@ Result<std::shared_ptr<Loaded>> loadRun(const std::filesystem::path& folder)
             loaded->findings.push_back(fmt::format("{} predictions are stored for {} samples",
                                                    predictions.size(), loaded->job->samples()));
         } else {
-            const auto scored =
-                loaded->job->score([&](const data::Sample& sample, const QaSampleResult& again_) {
-                    const auto& record = predictions[static_cast<std::size_t>(sample.index.value)];
-                    const bool isEqual = record.text == again_.prediction.text &&
-                                         (!again_.isComplete || (record.em == again_.score.em &&
-                                                                 record.f1 == again_.score.f1));
-                    differing += isEqual ? 0U : 1U;
+            const Status scored = loaded->job->forEachPrediction(
+                [&](SampleIndex sample, store::PredictionRecord&& again_) {
+                    const auto& record = predictions[static_cast<std::size_t>(sample.value)];
+                    differing += record == again_ ? 0U : 1U;
                 });
             if (!scored)
                 return fail(scored.error());

@@ -6,7 +6,7 @@
 #include "config/read.h"
 #include "report/run_result.h"
 #include "run/intake.h"
-#include "run/qa_job.h"
+#include "run/job.h"
 #include "run/snapshot.h"
 #include "store/run_file.h"
 
@@ -24,9 +24,6 @@ namespace muster::run {
 /// error that cut the run wins over 5.
 [[nodiscard]] int exitCodeOf(const report::RunResult& result, const std::optional<Error>& error);
 
-/// Error: Invalid `E-RUN-004` for a task that this version does not evaluate.
-[[nodiscard]] Status checkTask(const config::RunConfig& config);
-
 /// What the ranks are told, from the configuration.
 [[nodiscard]] wire::RankConfig rankConfigOf(const config::RunConfig& config);
 
@@ -37,9 +34,9 @@ namespace muster::run {
 /// Writes pid and start time of this process into the locked file, for `muster stop`.
 [[nodiscard]] Status writeLockOwner(int descriptor);
 
-/// The ledger of a QA run, filled with the facts of the plan.
+/// The ledger of a run, filled with the facts of the plan.
 [[nodiscard]] std::unique_ptr<align::Ledger>
-makeQaLedger(const QaJob& job, const plan::UnitTable& units, const std::vector<RankId>& owners);
+makeLedgerOf(const Job& job, const plan::UnitTable& units, const std::vector<RankId>& owners);
 
 /// Tells the ledger what earlier sessions of the run found wrong, from the event log and the stored
 /// verdict: a violation stays, however often the work is done again.
@@ -66,7 +63,7 @@ struct ScoreRequest {
 /// Decodes, scores, forms the verdict, writes all files of the run folder, and puts predictions,
 /// verdict and summary into the run file and the run into the history.
 [[nodiscard]] Result<std::shared_ptr<const report::RunResult>>
-scoreAndWrite(const ScoreRequest& request, const QaJob& job, align::Ledger& ledger,
+scoreAndWrite(const ScoreRequest& request, const Job& job, align::Ledger& ledger,
               store::RunFile& file);
 
 /// What `verify` found.

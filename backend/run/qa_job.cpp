@@ -2,9 +2,6 @@
 #include "run/qa_job.h"
 
 #include "base/clock.h"
-#include "base/file.h"
-#include "config/digest.h"
-#include "config/settings.h"
 #include "data/squad_reader.h"
 #include "task/qa_windows.h"
 #include "tokenizer/tokenizer.h"
@@ -13,46 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <charconv>
 
 namespace muster::run {
 
 namespace {
-
-constexpr std::string_view syntheticPrefix = "synthetic:";
-
-/// Number of samples when the data are `synthetic:N`.
-std::optional<std::uint64_t> syntheticSamples(const config::DataConfig& data)
-{
-    if (data.files.size() != 1)
-        return std::nullopt;
-    const std::string name = data.files.front().filename().string();
-    if (!name.starts_with(syntheticPrefix))
-        return std::nullopt;
-    std::uint64_t samples = 0;
-    const char* end = name.data() + name.size();
-    const auto [at, error] = std::from_chars(name.data() + syntheticPrefix.size(), end, samples);
-    if (error != std::errc() || at != end)
-        return std::nullopt;
-    return samples;
-}
-
-/// `hidden_size` of the model's config.json, for the cost model alone; 384 when it cannot be read.
-std::uint32_t hiddenSize(const std::filesystem::path& model)
-{
-    constexpr std::uint32_t usual = 384;
-    const auto text = readFile(model / "config.json", std::size_t{1} << 20U);
-    if (!text)
-        return usual;
-    const auto json = nlohmann::json::parse(*text, nullptr, false);
-    for (const char* key : {"hidden_size", "dim", "n_embd"})
-        if (json.is_object() && json.contains(key) && json[key].is_number_unsigned()) {
-            const auto value = json[key].get<std::uint64_t>();
-            if (value > 0 && value <= (std::uint64_t{1} << 20U))
-                return static_cast<std::uint32_t>(value);
-        }
-    return usual;
-}
 
 std::string answersJson(const data::Sample& sample)
 {
@@ -89,21 +50,11 @@ std::string_view withoutLeadingSpace(std::string_view text)
     return from == std::string_view::npos ? std::string_view() : text.substr(from);
 }
 
-double millisecondsSince(std::int64_t startNs)
-{
-    return static_cast<double>(monotonicNs() - startNs) / 1e6;
-}
-
 } // namespace
 
-QaJob::QaJob(const config::RunConfig& config) : m_config(config)
+Result<std::unique_ptr<Job>> QaJob::prepared(const config::RunConfig& config)
 {
-    m_digests.evaluation = config::evaluationDigest(config);
-}
-
-Result<std::unique_ptr<QaJob>> QaJob::prepare(const config::RunConfig& config)
-{
-    std::unique_ptr<QaJob> job(new QaJob(config));
+    auto job = std::make_unique<QaJob>(config);
     const std::int64_t start = monotonicNs();
     if (const auto samples = syntheticSamples(config.data)) {
         if (const Status read = job->readSynthetic(*samples); !read)
@@ -249,30 +200,23 @@ Status QaJob::tokenize()
 
 Status QaJob::finishPreparation()
 {
-    plan::PackRules rules;
-    rules.unitTokens = m_config.plan.unitTokens;
-    rules.unitItems = m_config.plan.unitItems;
-    rules.cost = plan::CostModel::transformer(hiddenSize(m_config.model.path));
-    m_units = std::make_shared<const plan::UnitTable>(plan::UnitTable::pack(*m_items, rules));
     m_digests.data = m_dataset.digest;
-    m_digests.plan = plan::planDigest(*m_items, *m_units);
-    const auto hashes = m_items->hashes();
-    m_itemHashes.assign(hashes.begin(), hashes.end());
-    indexItems();
+    finishPlan();
+    indexWindows();
     return makeScorer();
 }
 
-void QaJob::indexItems()
+void QaJob::indexWindows()
 {
-    m_firstItem.assign(m_dataset.samples.size() + 1, 0);
-    for (const QaItem& item : m_qaItems)
-        ++m_firstItem[static_cast<std::size_t>(item.sample) + 1];
-    for (std::size_t i = 1; i < m_firstItem.size(); ++i)
-        m_firstItem[i] += m_firstItem[i - 1];
-    m_missingItems.resize(m_dataset.samples.size());
-    for (std::size_t i = 0; i < m_missingItems.size(); ++i)
-        m_missingItems[i] = static_cast<std::uint32_t>(m_firstItem[i + 1] - m_firstItem[i]);
-    m_payloads = Payloads(m_qaItems.size());
+    m_itemSamples.clear();
+    m_itemSamples.reserve(m_qaItems.size());
+    m_longestItem = 0;
+    for (const QaItem& item : m_qaItems) {
+        m_itemSamples.push_back(item.sample);
+        m_longestItem = std::max(m_longestItem, item.tokens);
+    }
+    m_warnings = m_dataset.warnings;
+    indexItems(m_dataset.samples.size());
 }
 
 Status QaJob::makeScorer()
@@ -311,32 +255,15 @@ std::string_view QaJob::normalizer() const
     return metrics::normalizerName(m_scorer->normalizer());
 }
 
-std::uint32_t QaJob::longestItem() const
+Status QaJob::savePlan(store::PlanWriter& writer) const
 {
-    std::uint32_t longest = 0;
-    for (const QaItem& item : m_qaItems)
-        longest = std::max(longest, item.tokens);
-    return longest;
-}
-
-std::pair<std::uint64_t, std::uint64_t> QaJob::itemsOf(SampleIndex sample) const
-{
-    const auto i = static_cast<std::size_t>(sample.value);
-    return {m_firstItem[i], m_firstItem[i + 1]};
-}
-
-Status QaJob::save(store::RunFile& file, const std::vector<RankId>& owners) const
-{
-    auto writer = file.planWriter();
-    if (!writer)
-        return fail(writer.error());
     for (std::size_t c = 0; c < m_dataset.contexts.size(); ++c) {
         store::ContextRecord record;
         record.id = m_dataset.titles.size() > c ? m_dataset.titles[c] : std::string();
         record.text = m_dataset.contexts[c];
         record.tokenBegin.assign(m_contextTokens[c].begin.begin(), m_contextTokens[c].begin.end());
         record.tokenEnd.assign(m_contextTokens[c].end.begin(), m_contextTokens[c].end.end());
-        if (const Status added = writer->addContext(record); !added)
+        if (const Status added = writer.addContext(record); !added)
             return added;
     }
     for (const data::Sample& sample : m_dataset.samples) {
@@ -348,7 +275,7 @@ Status QaJob::save(store::RunFile& file, const std::vector<RankId>& owners) cons
         record.answersJson = answersJson(sample);
         record.isImpossible = sample.isImpossible;
         record.source = sample.original.value;
-        if (const Status added = writer->addSample(record); !added)
+        if (const Status added = writer.addSample(record); !added)
             return added;
     }
     for (std::size_t i = 0; i < m_qaItems.size(); ++i) {
@@ -360,98 +287,26 @@ Status QaJob::save(store::RunFile& file, const std::vector<RankId>& owners) cons
         record.contextAt = item.contextAt;
         record.tokens = item.tokens;
         record.hash = m_itemHashes[i];
-        if (const Status added = writer->addItem(record); !added)
+        if (const Status added = writer.addItem(record); !added)
             return added;
     }
-    for (std::uint64_t u = 0; u < m_units->size(); ++u) {
-        const auto items = m_units->items(UnitId(u));
-        store::UnitRecord record;
-        record.items.assign(items.begin(), items.end());
-        record.cost = m_units->cost(UnitId(u));
-        record.tokens = m_units->tokens(UnitId(u));
-        if (const Status added = writer->addUnit(record); !added)
-            return added;
-    }
-    store::PlanRecord record;
-    record.digest = m_digests.plan;
-    if (const config::Setting* schedule = config::findSetting("plan.schedule"))
-        if (const auto value = schedule->get(m_config);
-            const auto* name = std::get_if<std::string>(&value))
-            record.schedule = *name;
-    for (const RankId owner : owners)
-        record.owners.push_back(owner.value);
-    nlohmann::ordered_json detail;
-    detail["data_digest"] = m_digests.data.hex();
-    detail["tokenizer_digest"] = m_digests.tokenizer.hex();
-    detail["evaluation_digest"] = m_digests.evaluation.hex();
+    return {};
+}
+
+void QaJob::describePlan(nlohmann::ordered_json& detail) const
+{
     detail["has_unanswerable"] = m_dataset.hasUnanswerable;
     detail["data_version"] = m_dataset.version;
     detail["samples_in_files"] = m_dataset.originalCount;
-    detail["read_ms"] = m_times.readMs;
-    detail["tokenize_ms"] = m_times.tokenizeMs;
-    detail["plan_ms"] = m_times.planMs;
-    for (const data::Warning& warning : m_dataset.warnings) {
-        nlohmann::ordered_json entry;
-        entry["code"] = warning.code;
-        entry["sentence"] = warning.sentence;
-        entry["count"] = warning.count;
-        entry["first"] = nlohmann::ordered_json::array();
-        for (const SampleIndex index : warning.first20)
-            entry["first"].push_back(index.value);
-        detail["data_warnings"].push_back(std::move(entry));
-    }
-    record.detailJson = detail.dump();
-    return writer->finish(std::move(record));
 }
 
-Result<std::unique_ptr<QaJob>> QaJob::load(const config::RunConfig& config, store::RunFile& file)
+Status QaJob::loadPlan(store::RunFile& file, const nlohmann::json& detail)
 {
-    const auto damage = [&](const std::string& what) {
-        return Error{
-            Error::Kind::Integrity, "E-RUN-002",
-            fmt::format("{}: {}. The run file cannot be used.", file.path().string(), what)};
-    };
-    const auto damaged = [&](const std::string& what) { return fail(damage(what)); };
-    std::unique_ptr<QaJob> job(new QaJob(config));
-    auto plan = file.plan();
-    if (!plan)
-        return fail(plan.error());
-    if (!*plan)
-        return fail(Error::Kind::Incomplete, "E-RUN-003",
-                    fmt::format("{} has no plan: the run ended before it was made. Start it again.",
-                                file.path().string()));
-    const auto detail = nlohmann::json::parse((*plan)->detailJson, nullptr, false);
-    if (!detail.is_object())
-        return damaged("the plan's details are not JSON");
-    const auto hash = [&](const char* key, Hash128& into) {
-        return detail.contains(key) && detail[key].is_string() &&
-               Hash128::parse(detail[key].get<std::string>(), into);
-    };
-    Hash128 evaluation;
-    if (!hash("data_digest", job->m_digests.data) ||
-        !hash("tokenizer_digest", job->m_digests.tokenizer) ||
-        !hash("evaluation_digest", evaluation))
-        return damaged("a digest of the plan is missing");
-    job->m_digests.plan = (*plan)->digest;
-    job->m_dataset.digest = job->m_digests.data;
-    job->m_dataset.hasUnanswerable = detail.value("has_unanswerable", false);
-    job->m_dataset.version = detail.value("data_version", std::string());
-    job->m_dataset.originalCount = detail.value("samples_in_files", std::uint64_t{0});
-    job->m_times = {detail.value("read_ms", 0.0), detail.value("tokenize_ms", 0.0),
-                    detail.value("plan_ms", 0.0)};
-    if (detail.contains("data_warnings") && detail["data_warnings"].is_array())
-        for (const auto& entry : detail["data_warnings"]) {
-            if (!entry.is_object())
-                return damaged("a data warning is damaged");
-            data::Warning warning;
-            warning.code = entry.value("code", std::string());
-            warning.sentence = entry.value("sentence", std::string());
-            warning.count = entry.value("count", std::uint64_t{0});
-            for (const auto& index : entry.value("first", nlohmann::json::array()))
-                if (index.is_number_unsigned())
-                    warning.first20.emplace_back(index.get<std::uint64_t>());
-            job->m_dataset.warnings.push_back(std::move(warning));
-        }
+    m_dataset.digest = m_digests.data;
+    m_dataset.hasUnanswerable = detail.value("has_unanswerable", false);
+    m_dataset.version = detail.value("data_version", std::string());
+    m_dataset.originalCount = detail.value("samples_in_files", std::uint64_t{0});
+    m_dataset.warnings = m_warnings;
 
     std::optional<Error> failure;
     const auto giveUp = [&](Error error) {
@@ -463,13 +318,13 @@ Result<std::unique_ptr<QaJob>> QaJob::load(const config::RunConfig& config, stor
         for (std::size_t t = 0; t < record.tokenBegin.size(); ++t) {
             if (record.tokenEnd[t] > record.text.size() ||
                 record.tokenBegin[t] > record.tokenEnd[t])
-                return giveUp(damage("a token lies outside its context"));
+                return giveUp(damage(file, "a token lies outside its context"));
             tokens.begin.push_back(static_cast<std::uint32_t>(record.tokenBegin[t]));
             tokens.end.push_back(static_cast<std::uint32_t>(record.tokenEnd[t]));
         }
-        job->m_contextTokens.push_back(std::move(tokens));
-        job->m_dataset.contexts.push_back(std::move(record.text));
-        job->m_dataset.titles.push_back(std::move(record.id));
+        m_contextTokens.push_back(std::move(tokens));
+        m_dataset.contexts.push_back(std::move(record.text));
+        m_dataset.titles.push_back(std::move(record.id));
         return true;
     });
     if (!visited)
@@ -485,25 +340,25 @@ Result<std::unique_ptr<QaJob>> QaJob::load(const config::RunConfig& config, stor
         sample.question = std::move(record.question);
         sample.isImpossible = record.isImpossible;
         sample.hash = record.hash;
-        if (record.context >= job->m_dataset.contexts.size())
-            return giveUp(damage("a sample names a context that is not there"));
+        if (record.context >= m_dataset.contexts.size())
+            return giveUp(damage(file, "a sample names a context that is not there"));
         sample.context = static_cast<std::uint32_t>(record.context);
         auto answers = answersFromJson(record.answersJson);
         if (!answers)
             return giveUp(answers.error());
         sample.answers = std::move(*answers);
-        if (data::sampleHash(sample, job->m_dataset.contexts[sample.context]) != sample.hash)
-            return giveUp(damage("a sample does not have the hash that it was stored with"));
+        if (data::sampleHash(sample, m_dataset.contexts[sample.context]) != sample.hash)
+            return giveUp(damage(file, "a sample does not have the hash that it was stored with"));
         digest.add(index.value, sample.hash);
-        job->m_dataset.samples.push_back(std::move(sample));
+        m_dataset.samples.push_back(std::move(sample));
         return true;
     });
     if (!visited)
         return fail(visited.error());
     if (failure)
         return fail(*failure);
-    if (digest.result() != job->m_digests.data)
-        return damaged("the samples do not have the data digest of the plan");
+    if (digest.result() != m_digests.data)
+        return fail(damage(file, "the samples do not have the data digest of the plan"));
     visited = file.forEachItem([&](ItemIndex, const store::ItemRecord& record) {
         QaItem item;
         item.sample = record.sample.value;
@@ -511,53 +366,30 @@ Result<std::unique_ptr<QaJob>> QaJob::load(const config::RunConfig& config, stor
         item.contextTokens = record.contextTokens;
         item.contextAt = record.contextAt;
         item.tokens = record.tokens;
-        const bool isOrdered =
-            job->m_qaItems.empty() || job->m_qaItems.back().sample <= item.sample;
-        if (!isOrdered || item.sample >= job->m_dataset.samples.size())
-            return giveUp(damage("an item names a sample that is not there"));
-        const auto context = job->m_dataset.samples[static_cast<std::size_t>(item.sample)].context;
-        const std::size_t tokens = job->m_contextTokens[context].begin.size();
+        const bool isOrdered = m_qaItems.empty() || m_qaItems.back().sample <= item.sample;
+        if (!isOrdered || item.sample >= m_dataset.samples.size())
+            return giveUp(damage(file, "an item names a sample that is not there"));
+        const auto context = m_dataset.samples[static_cast<std::size_t>(item.sample)].context;
+        const std::size_t tokens = m_contextTokens[context].begin.size();
         if (item.firstContextToken > tokens ||
             item.contextTokens > tokens - item.firstContextToken || item.contextAt > item.tokens ||
             item.contextTokens > item.tokens - item.contextAt)
-            return giveUp(damage("the window of an item lies outside its context"));
-        job->m_qaItems.push_back(item);
-        job->m_itemHashes.push_back(record.hash);
+            return giveUp(damage(file, "the window of an item lies outside its context"));
+        m_qaItems.push_back(item);
+        m_itemHashes.push_back(record.hash);
         return true;
     });
     if (!visited)
         return fail(visited.error());
     if (failure)
         return fail(*failure);
-    job->indexItems();
-    if (const Status scorer = job->makeScorer(); !scorer)
-        return fail(scorer.error());
-    return job;
+    indexWindows();
+    return makeScorer();
 }
 
-void QaJob::accept(const wire::OutputBlock& block)
+void QaJob::sampleCompleted(SampleIndex sample)
 {
-    for (const wire::Output& output : block.outputs) {
-        if ((output.flags & wire::padFlag) != 0 || output.item.value >= m_qaItems.size())
-            continue;
-        if ((output.flags & wire::errorFlag) != 0) {
-            const auto* text =
-                static_cast<const char*>(static_cast<const void*>(output.payload.data()));
-            m_itemErrors.emplace(output.item.value, std::string(text, output.payload.size()));
-        }
-        if (!m_payloads.put(output.item, output.payload))
-            continue;
-        const std::uint64_t sample = m_qaItems[static_cast<std::size_t>(output.item.value)].sample;
-        if (--m_missingItems[static_cast<std::size_t>(sample)] == 0) {
-            ++m_complete;
-            m_running.add(decode(SampleIndex(sample)).score);
-        }
-    }
-}
-
-metrics::ScoreSoFar QaJob::soFar() const
-{
-    return m_running.soFar(m_config.metrics.confidence);
+    m_running.add(decode(sample).score);
 }
 
 QaSampleResult QaJob::decode(SampleIndex index) const
@@ -572,13 +404,13 @@ QaSampleResult QaJob::decode(SampleIndex index) const
     outputs.reserve(static_cast<std::size_t>(last - first));
     for (std::uint64_t i = first; i < last; ++i) {
         const QaItem& item = m_qaItems[static_cast<std::size_t>(i)];
-        if (const auto error = m_itemErrors.find(i); error != m_itemErrors.end()) {
-            result.error = error->second;
+        if (const std::string* error = itemError(i)) {
+            result.error = *error;
             break;
         }
-        if (!m_payloads.has(ItemIndex(i)))
+        if (!has(ItemIndex(i)))
             break;
-        auto output = wire::decodeQa(m_payloads.get(ItemIndex(i)), item.tokens);
+        auto output = wire::decodeQa(payload(ItemIndex(i)), item.tokens);
         if (!output) {
             result.error = output.error().text();
             break;

@@ -55,7 +55,8 @@ constexpr std::array<const char*, 16> tables = {
     "CREATE TABLE sums(scope TEXT NOT NULL, rank INTEGER NOT NULL, generation INTEGER NOT NULL, "
     "name TEXT NOT NULL, whole INTEGER NOT NULL, real REAL NOT NULL, crc INTEGER NOT NULL, "
     "PRIMARY KEY(scope, rank, generation, name))",
-    "CREATE TABLE predictions(idx INTEGER PRIMARY KEY, text TEXT NOT NULL, em REAL, f1 REAL, "
+    "CREATE TABLE predictions(idx INTEGER PRIMARY KEY, text TEXT NOT NULL, score REAL, second "
+    "REAL, "
     "null_odds REAL, nbest BLOB NOT NULL, crc INTEGER NOT NULL)",
     "CREATE INDEX events_by_level ON events(level)",
     "CREATE INDEX series_by_rank ON series(rank)",
@@ -278,8 +279,8 @@ std::uint32_t crcOf(const PredictionRecord& record, std::uint64_t index)
     return RowCrc()
         .add(index)
         .add(record.text)
-        .add(record.em)
-        .add(record.f1)
+        .add(record.score)
+        .add(record.second)
         .add(record.nullOdds)
         .add(record.nBest)
         .value();
@@ -1086,8 +1087,8 @@ Status RunFile::setPredictions(std::span<const PredictionRecord> predictions)
         const auto& record = predictions[i];
         auto done = statement->bind(static_cast<std::uint64_t>(i))
                         .bind(record.text)
-                        .bind(record.em)
-                        .bind(record.f1)
+                        .bind(record.score)
+                        .bind(record.second)
                         .bind(record.nullOdds)
                         .bind(std::span<const std::byte>(record.nBest))
                         .bind(crcOf(record, i))
@@ -1101,7 +1102,7 @@ Status RunFile::setPredictions(std::span<const PredictionRecord> predictions)
 Status RunFile::forEachPrediction(const std::function<bool(SampleIndex, PredictionRecord&&)>& visit)
 {
     auto statement = m_state->database.prepare(
-        "SELECT idx, text, em, f1, null_odds, nbest, crc FROM predictions ORDER BY idx");
+        "SELECT idx, text, score, second, null_odds, nbest, crc FROM predictions ORDER BY idx");
     if (!statement)
         return fail(std::move(statement).error());
     for (std::uint64_t index = 0;; ++index) {
@@ -1113,8 +1114,8 @@ Status RunFile::forEachPrediction(const std::function<bool(SampleIndex, Predicti
         PredictionRecord record;
         const std::uint64_t found = statement->natural();
         record.text = statement->text();
-        record.em = statement->optionalReal();
-        record.f1 = statement->optionalReal();
+        record.score = statement->optionalReal();
+        record.second = statement->optionalReal();
         record.nullOdds = statement->optionalReal();
         const auto nBest = statement->blob();
         record.nBest.assign(nBest.begin(), nBest.end());

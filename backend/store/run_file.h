@@ -20,7 +20,7 @@
 namespace muster::store {
 
 /// Version of the tables (`user_version` of the file). Another version is refused.
-inline constexpr std::uint32_t schemaVersion = 1;
+inline constexpr std::uint32_t schemaVersion = 2;
 /// `application_id` of the file: the letters MSTR.
 inline constexpr std::int32_t applicationId = 0x4D535452;
 
@@ -182,8 +182,8 @@ struct SumRecord {
 /// A decoded and scored prediction.
 struct PredictionRecord {
     std::string text;
-    std::optional<double> em;
-    std::optional<double> f1;
+    std::optional<double> score;  ///< EM, loss sum, 1 for a right label; absent = incomplete
+    std::optional<double> second; ///< F1, number of scored tokens, loss of the right label
     std::optional<double> nullOdds;
     std::vector<std::byte> nBest; ///< packed by the task
     bool operator==(const PredictionRecord&) const = default;

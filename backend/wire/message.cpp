@@ -148,6 +148,16 @@ public:
         into = text;
     }
 
+    void field(const char* name, bool& into)
+    {
+        const json* value = find(name);
+        if (value == nullptr)
+            return;
+        if (!value->is_boolean())
+            return wrong(name, "is neither true nor false");
+        into = value->get<bool>();
+    }
+
     void field(const char* name, std::vector<std::uint64_t>& into)
     {
         const json* value = find(name);
@@ -387,6 +397,8 @@ std::vector<std::byte> encode(const RankConfig& message)
     out.field("modelPath", message.modelPath);
     out.choice("kind", message.kind);
     out.field("precision", message.precision);
+    out.field("groupSize", message.groupSize);
+    out.field("tokenLosses", message.tokenLosses);
     out.field("threads", message.threads);
     out.field("nBest", message.nBest);
     out.field("ties", message.ties);
@@ -410,7 +422,10 @@ Result<RankConfig> decode<RankConfig>(std::span<const std::byte> payload)
     RankConfig message;
     in.field("modelPath", message.modelPath, 4096);
     in.choice("kind", message.kind, UnitKind::Qa, UnitKind::Classification);
-    in.oneOf("precision", message.precision, {"float32", "bfloat16", "float16"});
+    in.oneOf("precision", message.precision,
+             {"float32", "bfloat16", "float16", "int8", "int4", "int8-dynamic"});
+    in.field("groupSize", message.groupSize, 1U, 65536U);
+    in.field("tokenLosses", message.tokenLosses);
     in.field("threads", message.threads, 1U, 4096U);
     in.field("nBest", message.nBest, 1U, 65535U);
     in.oneOf("ties", message.ties, {"hf", "bert"});

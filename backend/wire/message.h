@@ -68,7 +68,10 @@ enum class PinMode : std::uint8_t { Off = 0, Core = 1 };
 struct RankConfig {
     std::string modelPath{}; ///< Hugging Face directory on the rank's node, or `synthetic`
     UnitKind kind = UnitKind::Qa;
-    std::string precision = "float32"; ///< `float32`, `bfloat16` or `float16`
+    /// `float32`, `bfloat16`, `float16`, `int8`, `int4`, `int8-dynamic`
+    std::string precision = "float32";
+    std::uint32_t groupSize = 128; ///< int4: weights that share one scale
+    bool tokenLosses = false;      ///< LM: send the loss of each token too
     std::uint32_t threads = 1;
     std::uint32_t nBest = 20;
     std::string ties = "hf"; ///< `hf` or `bert`

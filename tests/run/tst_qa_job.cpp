@@ -35,13 +35,18 @@ QByteArray featureDigest(const plan::ItemTable& items)
     return hash.result().toHex();
 }
 
+const QaJob& qa(const Job& job)
+{
+    return dynamic_cast<const QaJob&>(job);
+}
+
 /// Outputs of every item, made up: the answer is the first context token.
-wire::OutputBlock madeUpBlock(const QaJob& job, UnitId unit)
+wire::OutputBlock madeUpBlock(const Job& job, UnitId unit)
 {
     wire::OutputBlock block;
     block.unit = unit;
     for (const std::uint64_t number : job.units()->items(unit)) {
-        const QaItem& item = job.qaItems()[static_cast<std::size_t>(number)];
+        const QaItem& item = qa(job).qaItems()[static_cast<std::size_t>(number)];
         wire::QaOutput output;
         output.startPosition = {static_cast<std::uint16_t>(item.contextAt), 0};
         output.startLogit = {2.0F, 1.0F};
@@ -56,9 +61,10 @@ wire::OutputBlock madeUpBlock(const QaJob& job, UnitId unit)
     return block;
 }
 
-QStringList texts(const QaJob& job)
+QStringList texts(const Job& base)
 {
     QStringList found;
+    const QaJob& job = qa(base);
     const auto summary = job.score([&](const data::Sample& sample, const QaSampleResult& result) {
         found += QString::fromStdString(sample.id + "=" + result.prediction.text);
     });
@@ -109,7 +115,7 @@ void TestQaJob::featuresAreThoseOfTheGolden()
         QSKIP("shared test data are absent: set MUSTER_SHARED");
     config::RunConfig config = demoConfig();
     config.data.files = {path};
-    const auto job = QaJob::prepare(config);
+    const auto job = Job::prepare(config);
     QVERIFY2(job.has_value(), job ? "" : job.error().text().c_str());
     QCOMPARE((*job)->items()->size(), std::size_t{items});
     QCOMPARE((*job)->items()->totalTokens(), std::uint64_t{tokens});
@@ -118,7 +124,7 @@ void TestQaJob::featuresAreThoseOfTheGolden()
 
 void TestQaJob::theDemoHasItsFeatures()
 {
-    const auto job = QaJob::prepare(demoConfig());
+    const auto job = Job::prepare(demoConfig());
     QVERIFY2(job.has_value(), job ? "" : job.error().text().c_str());
     QCOMPARE((*job)->samples(), std::size_t{1190});
     QCOMPARE((*job)->items()->size(), std::size_t{1219});
@@ -132,8 +138,8 @@ void TestQaJob::theOrderOfArrivalDoesNotMatter()
 {
     config::RunConfig config = demoConfig();
     config.data.limit = 60;
-    auto forward = QaJob::prepare(config);
-    auto backward = QaJob::prepare(config);
+    auto forward = Job::prepare(config);
+    auto backward = Job::prepare(config);
     QVERIFY(forward && backward);
     const std::uint64_t units = (*forward)->units()->size();
     for (std::uint64_t u = 0; u < units; ++u) {
@@ -144,7 +150,7 @@ void TestQaJob::theOrderOfArrivalDoesNotMatter()
     }
     QCOMPARE((*forward)->completeSamples(), std::uint64_t{60});
     QCOMPARE(texts(**forward), texts(**backward));
-    QCOMPARE((*forward)->soFar().f1, (*backward)->soFar().f1);
+    QCOMPARE((*forward)->soFar()[1].value, (*backward)->soFar()[1].value);
 }
 
 void TestQaJob::aRunFileGivesTheSameJobBack()
@@ -152,12 +158,12 @@ void TestQaJob::aRunFileGivesTheSameJobBack()
     QTemporaryDir folder;
     config::RunConfig config = demoConfig();
     config.data.limit = 40;
-    auto job = QaJob::prepare(config);
+    auto job = Job::prepare(config);
     QVERIFY(job);
     auto file = store::RunFile::create(folder.filePath("run.muster").toStdString());
     QVERIFY(file);
     QVERIFY((*job)->save(*file, {}));
-    auto loaded = QaJob::load(config, *file);
+    auto loaded = Job::load(config, *file);
     QVERIFY2(loaded.has_value(), loaded ? "" : loaded.error().text().c_str());
     QVERIFY((*loaded)->digests() == (*job)->digests());
     QVERIFY(std::ranges::equal((*loaded)->itemHashes(), (*job)->itemHashes()));
@@ -173,9 +179,9 @@ void TestQaJob::missingOutputsScoreNothingAndAreCounted()
 {
     config::RunConfig config = demoConfig();
     config.data.limit = 10;
-    auto job = QaJob::prepare(config);
+    auto job = Job::prepare(config);
     QVERIFY(job);
-    const auto summary = (*job)->score({});
+    const auto summary = qa(**job).score({});
     QVERIFY(summary);
     QCOMPARE(summary->complete, std::uint64_t{0});
     QCOMPARE(summary->totals.missing, std::uint64_t{10});
@@ -187,7 +193,7 @@ void TestQaJob::aQuestionThatLeavesNoRoomIsNamed()
     config::RunConfig config = demoConfig();
     config.qa.maxSeqLength = 16;
     config.qa.docStride = 4;
-    const auto job = QaJob::prepare(config);
+    const auto job = Job::prepare(config);
     QVERIFY(!job);
     QVERIFY(job.error().message.find("question ") != std::string::npos);
     QVERIFY(job.error().code.starts_with("E-TASK-"));
@@ -196,13 +202,13 @@ void TestQaJob::aQuestionThatLeavesNoRoomIsNamed()
 void TestQaJob::fewerSamplesAreTheFirstOnes()
 {
     config::RunConfig config = demoConfig();
-    const auto whole = QaJob::prepare(config);
+    const auto whole = Job::prepare(config);
     config.data.limit = 7;
-    const auto part = QaJob::prepare(config);
+    const auto part = Job::prepare(config);
     QVERIFY(whole && part);
     QCOMPARE((*part)->samples(), std::size_t{7});
     for (std::size_t i = 0; i < 7; ++i)
-        QCOMPARE((*part)->dataset().samples[i].hash, (*whole)->dataset().samples[i].hash);
+        QCOMPARE(qa(**part).dataset().samples[i].hash, qa(**whole).dataset().samples[i].hash);
 }
 
 QTEST_GUILESS_MAIN(TestQaJob)

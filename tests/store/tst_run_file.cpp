@@ -228,7 +228,7 @@ void RunFileTest::refusesWhatIsNoRunFile()
         QVERIFY(file && file->seal());
     }
     auto bytes = *readFile(newer);
-    bytes[63] = 2;
+    bytes[63] = schemaVersion + 1;
     QVERIFY(writeFileAtomically(newer, bytes));
     QCOMPARE(RunFile::open(newer, Access::ReadOnly).error().code, std::string("E-STORE-009"));
 }
