@@ -5,8 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-#include <queue>
+#include <algorithm>
 
 namespace muster::tokenizer {
 
@@ -61,36 +60,12 @@ bool toRawBytes(std::string_view token, std::string& raw)
     return true;
 }
 
-constexpr std::uint64_t pairOf(std::int32_t left, std::int32_t right)
-{
-    return std::uint64_t{static_cast<std::uint32_t>(left)} << 32U |
-           static_cast<std::uint32_t>(right);
-}
-
-std::size_t mix(std::uint64_t pair)
-{
-    pair *= 0x9E3779B97F4A7C15ULL;
-    return static_cast<std::size_t>(pair >> 20U);
-}
-
 bool isContinuation(char byte)
 {
     return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
 }
 
-constexpr std::uint32_t noRank = 0xFFFFFFFFU;
-
 } // namespace
-
-/// A piece of a word while it is merged. `size` counts bytes of stand-ins, as Hugging Face counts.
-struct ByteLevelBpeTokenizer::Symbol {
-    std::int32_t id = 0;
-    std::uint32_t size = 0;
-    std::int32_t previous = -1;
-    std::int32_t next = -1;
-    std::uint32_t rank = noRank; // of the merge with the next symbol
-    std::int32_t merged = 0;     // the id that it would give
-};
 
 ByteLevelBpeTokenizer::Edges ByteLevelBpeTokenizer::edgesOf(std::string_view token)
 {
@@ -110,9 +85,11 @@ ByteLevelBpeTokenizer::Edges ByteLevelBpeTokenizer::edgesOf(std::string_view tok
 }
 
 ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(ByteLevelBpeParts& parts)
-    : DescribedTokenizer(parts.description), m_pieces(parts.vocabulary.size()),
-      m_fusesUnk(parts.fusesUnk), m_ignoresMerges(parts.ignoresMerges),
-      m_addsPrefixSpace(parts.addsPrefixSpace), m_trims(parts.trims)
+    : StagedTokenizer(parts.description, std::move(parts.normalizer)),
+      m_pieces(parts.vocabulary.size()), m_merges(parts.merges.size()),
+      m_steps(std::move(parts.steps)), m_fusesUnk(parts.fusesUnk),
+      m_ignoresMerges(parts.ignoresMerges), m_addsPrefixSpace(parts.addsPrefixSpace),
+      m_usesRegex(parts.usesRegex), m_trims(parts.trims)
 {
     std::string raw;
     for (const auto& [id, token] : parts.vocabulary) {
@@ -127,6 +104,8 @@ ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(ByteLevelBpeParts& parts)
         }
         m_isWholeSize = std::max(m_isWholeSize, static_cast<std::size_t>(id) + 1);
     }
+    for (const AddedToken& token : description().addedTokens)
+        m_edges.insert_or_assign(token.id, Edges{.isOfText = true});
     // Ids far above the number of tokens get no place to remember the answer.
     m_isWholeSize = std::min(m_isWholeSize, 2 * parts.vocabulary.size() + 1024);
     m_isWhole = std::make_unique<std::atomic<std::uint8_t>[]>(m_isWholeSize);
@@ -138,18 +117,25 @@ ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(ByteLevelBpeParts& parts)
         if (m_byteId[b] == PieceTable::none && occurs)
             m_hasAllBytes = false;
     }
-    m_classes.set(unicode::letter, BpeClass::letter);
-    m_classes.set(unicode::number, BpeClass::number);
-    m_classes.set(unicode::space, BpeClass::space);
-    std::vector<AddedToken> byWay[2];
-    std::vector<std::string> patterns[2];
-    for (const AddedToken& token : description().addedTokens) {
-        const std::size_t way = token.isNormalized ? 1 : 0;
-        byWay[way].push_back(token);
-        patterns[way].push_back(token.content);
+    chooseCuts();
+}
+
+void ByteLevelBpeTokenizer::chooseCuts()
+{
+    // No word of these patterns has a space behind a letter or digit, a look ahead sees at most
+    // the end of a run of white space, and none looks back.
+    bool isProved = m_usesRegex;
+    for (const SplitStep& step : m_steps) {
+        const bool isWholeMatch = step.behavior == SplitBehavior::isolated ||
+                                  (step.behavior == SplitBehavior::removed && step.isInverted);
+        if (step.kind == SplitStep::Kind::known && isWholeMatch)
+            isProved = true;
+        else if (step.kind != SplitStep::Kind::digits)
+            return;
     }
-    m_rawTokens = AddedTokenMatcher(std::move(byWay[0]), patterns[0]);
-    m_normalizedTokens = AddedTokenMatcher(std::move(byWay[1]), patterns[1]);
+    // With an added space a word behind a new line looks different at the start of a text.
+    if (isProved)
+        setCuts(m_addsPrefixSpace ? Cuts::beforeSpace : Cuts::beforeSpaceOrNewWords);
 }
 
 Result<std::unique_ptr<Tokenizer>> ByteLevelBpeTokenizer::make(ByteLevelBpeParts parts)
@@ -171,9 +157,6 @@ Result<std::unique_ptr<Tokenizer>> ByteLevelBpeTokenizer::make(ByteLevelBpeParts
 
 Status ByteLevelBpeTokenizer::setMerges(const ByteLevelBpeParts& parts)
 {
-    const std::size_t slots = std::bit_ceil(2 * parts.merges.size() + 16);
-    m_merges.resize(slots);
-    m_mergeMask = slots - 1;
     std::string raw;
     const auto lookUp = [&](std::string_view token) {
         if (toRawBytes(token, raw))
@@ -185,21 +168,15 @@ Status ByteLevelBpeTokenizer::setMerges(const ByteLevelBpeParts& parts)
     std::string joined;
     for (const auto& [left, right] : parts.merges) {
         joined.assign(left).append(right);
-        Merge merge;
         const std::int32_t leftId = lookUp(left);
         const std::int32_t rightId = lookUp(right);
-        merge.id = lookUp(joined);
-        if (leftId < 0 || rightId < 0 || merge.id < 0)
+        const std::int32_t joinedId = lookUp(joined);
+        if (leftId < 0 || rightId < 0 || joinedId < 0)
             return fail(Error::Kind::Invalid, "E-TOK-006",
                         fmt::format("merge {} joins \"{}\" and \"{}\", and one of them or the "
                                     "result does not stand in the vocabulary",
                                     rank + 1, left, right));
-        merge.pair = pairOf(leftId, rightId);
-        merge.rank = rank++;
-        std::size_t at = mix(merge.pair) & m_mergeMask;
-        while (m_merges[at].pair != ~std::uint64_t{0} && m_merges[at].pair != merge.pair)
-            at = (at + 1) & m_mergeMask;
-        m_merges[at] = merge;
+        m_merges.set(leftId, rightId, rank++, joinedId);
     }
     return {};
 }
@@ -207,8 +184,12 @@ Status ByteLevelBpeTokenizer::setMerges(const ByteLevelBpeParts& parts)
 void ByteLevelBpeTokenizer::setDigestOf(ByteLevelBpeParts& parts)
 {
     Hasher hasher;
-    hasher.add("byte-level bpe 1").add(parts.unkToken.value_or("")).add(std::uint64_t{m_fusesUnk});
+    hasher.add("byte-level bpe 2").add(parts.unkToken.value_or("")).add(std::uint64_t{m_fusesUnk});
     hasher.add(std::uint64_t{m_ignoresMerges}).add(std::uint64_t{m_addsPrefixSpace});
+    hasher.add(std::uint64_t{m_usesRegex}).add(std::uint64_t{m_steps.size()});
+    for (const SplitStep& step : m_steps)
+        step.addToDigest(hasher);
+    normalizer().addToDigest(hasher);
     hasher.add(std::uint64_t{m_trims.size()});
     for (const bool keepsOne : m_trims)
         hasher.add(std::uint64_t{keepsOne});
@@ -236,244 +217,183 @@ std::optional<std::int32_t> ByteLevelBpeTokenizer::idOf(std::string_view token) 
     return hit == m_foreign.end() ? std::nullopt : std::optional(hit->second);
 }
 
-const ByteLevelBpeTokenizer::Merge* ByteLevelBpeTokenizer::findMerge(std::int32_t left,
-                                                                     std::int32_t right) const
+void ByteLevelBpeTokenizer::encodePart(const Part& part, EncodeSpace& space, TokenSink& sink) const
 {
-    const std::uint64_t pair = pairOf(left, right);
-    for (std::size_t at = mix(pair) & m_mergeMask;; at = (at + 1) & m_mergeMask) {
-        if (m_merges[at].pair == pair)
-            return &m_merges[at];
-        if (m_merges[at].pair == ~std::uint64_t{0})
-            return nullptr;
-    }
-}
-
-void ByteLevelBpeTokenizer::encode(std::string_view text, Encoding& into) const
-{
-    text = text.substr(0, maxTextBytes);
-    if (!utf8::firstInvalid(text)) {
-        TokenSink sink(into, text.size() / 3 + 16);
-        encodeValid(text, sink);
+    if (m_steps.empty()) {
+        encodePiece(part.text, part.begin, part.end, part.continues, space, sink);
         return;
     }
-    // The repaired text is longer; its offsets are mapped back, so that a token covers the broken
-    // byte that became its U+FFFD.
-    std::string repaired;
-    std::vector<std::uint32_t> begin;
-    std::vector<std::uint32_t> end;
-    for (std::size_t at = 0; at < text.size();) {
-        const utf8::Decoded d = utf8::decode(text, at);
-        char bytes[4];
-        const std::size_t size = writeUtf8(d.codePoint, bytes);
-        repaired.append(bytes, size);
-        for (std::size_t i = 0; i < size; ++i) {
-            begin.push_back(static_cast<std::uint32_t>(d.valid ? at + i : at));
-            end.push_back(static_cast<std::uint32_t>(d.valid ? at + i + 1 : at + 1));
-        }
-        at += d.size;
+    const SplitStep& first = m_steps.front();
+    const auto put = [&](std::size_t begin, std::size_t end) {
+        encodePiece(part.text, begin, end, false, space, sink);
+    };
+    if (m_steps.size() == 1 && first.kind == SplitStep::Kind::known) {
+        readKnown(first.known, part.text, part.begin, part.end, m_classes, put);
+        return;
     }
-    begin.push_back(static_cast<std::uint32_t>(text.size()));
-    {
-        TokenSink sink(into, repaired.size() / 3 + 16);
-        encodeValid(repaired, sink);
+    std::vector<SplitStep::Range> pieces{{part.begin, part.end}};
+    std::vector<SplitStep::Range> next;
+    for (const SplitStep& step : m_steps) {
+        next.clear();
+        for (const SplitStep::Range& piece : pieces)
+            step.split(part.text, piece, m_classes, next);
+        pieces.swap(next);
     }
-    for (std::size_t i = 0; i < into.size(); ++i) {
-        const std::uint32_t from = into.begin[i];
-        const std::uint32_t to = into.end[i];
-        into.begin[i] = begin[from];
-        into.end[i] = to > from ? end[to - 1] : begin[from];
-    }
+    for (const SplitStep::Range& piece : pieces)
+        put(piece.begin, piece.end);
 }
 
-void ByteLevelBpeTokenizer::encodeValid(std::string_view text, TokenSink& sink) const
+void ByteLevelBpeTokenizer::encodePiece(std::string_view text, std::size_t begin, std::size_t end,
+                                        bool continues, EncodeSpace& space, TokenSink& sink) const
 {
-    const auto put = [&](std::size_t shift, const AddedTokenMatcher::Part& part) {
-        const std::size_t begin = shift + part.begin;
-        const std::size_t end = shift + part.end;
-        putTrimmed(text, *part.id, begin, end, edgesOf(text.substr(begin, end - begin)), sink);
-    };
-    m_rawTokens.split(text, [&](const AddedTokenMatcher::Part& outer) {
-        if (outer.id) {
-            put(0, outer);
-            return;
-        }
-        const std::string_view between = text.substr(outer.begin, outer.end - outer.begin);
-        m_normalizedTokens.split(between, [&](const AddedTokenMatcher::Part& inner) {
-            if (inner.id)
-                put(outer.begin, inner);
-            else
-                encodePart(text, outer.begin + inner.begin, outer.begin + inner.end, sink);
-        });
-    });
+    const bool hasPrefixSpace = m_addsPrefixSpace && !continues && text[begin] != ' ';
+    if (!m_usesRegex) {
+        putWord(text, begin, end, hasPrefixSpace, space, sink);
+        return;
+    }
+    readGpt2(ClassReader(text, end, m_classes), begin, hasPrefixSpace,
+             [&](std::size_t from, std::size_t to, bool isPrefixed) {
+                 putWord(text, from, to, isPrefixed, space, sink);
+             });
 }
 
-/// Cuts a part of the text as the regular expression of GPT-2 does:
-/// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-void ByteLevelBpeTokenizer::encodePart(std::string_view text, std::size_t begin, std::size_t end,
-                                       TokenSink& sink) const
+// The place of a byte of a word is the code point that it belongs to; an added space belongs to the
+// code point behind it.
+std::uint32_t ByteLevelBpeTokenizer::beginOf(const Word& word, std::size_t byte)
 {
-    struct Seen {
-        BpeClass kind = BpeClass::other;
-        std::size_t size = 0; // 0 at the end
-    };
-    const auto look = [&](std::size_t at) -> Seen {
-        if (at >= end)
-            return {};
-        const auto byte = static_cast<unsigned char>(text[at]);
-        if (byte < 0x80)
-            return {m_classes[byte], 1};
-        const utf8::Decoded d = utf8::decode(text, at);
-        return {m_classes[d.codePoint], d.size};
-    };
-    bool hasPrefixSpace = m_addsPrefixSpace && begin < end && text[begin] != ' ';
-    for (std::size_t at = begin; at < end;) {
-        const std::size_t start = at;
-        if (text[at] == '\'' && !hasPrefixSpace) {
-            const std::string_view rest =
-                text.substr(at + 1, std::min<std::size_t>(2, end - at - 1));
-            std::size_t size = 0;
-            if (rest.starts_with("re") || rest.starts_with("ve") || rest.starts_with("ll"))
-                size = 3;
-            else if (!rest.empty() && std::strchr("stmd", rest[0]) != nullptr && rest[0] != '\0')
-                size = 2;
-            if (size != 0) {
-                putWord(text, at, at + size, false, sink);
-                at += size;
-                continue;
-            }
-        }
-        Seen first = look(at);
-        if (hasPrefixSpace && first.kind == BpeClass::space) {
-            // The added space is the first of a run of white space; the last one of the run goes to
-            // what follows, so with one more it stands alone.
-            std::size_t stop = at;
-            std::size_t last = at;
-            for (Seen s = first; s.size != 0 && s.kind == BpeClass::space; s = look(stop)) {
-                last = stop;
-                stop += s.size;
-            }
-            const std::size_t cut = stop == end ? stop : last;
-            putWord(text, at, cut, true, sink);
-            hasPrefixSpace = false;
-            at = cut;
-            continue;
-        }
-        std::size_t from = at;
-        if (text[at] == ' ') {
-            const Seen second = look(at + 1);
-            if (second.size != 0 && second.kind != BpeClass::space) {
-                from = at + 1;
-                first = second;
-            }
-        }
-        if (first.kind != BpeClass::space) {
-            std::size_t stop = from;
-            Seen s = first;
-            do {
-                stop += s.size;
-                s = look(stop);
-            } while (s.size != 0 && s.kind == first.kind);
-            putWord(text, start, stop, hasPrefixSpace, sink);
-            hasPrefixSpace = false;
-            at = stop;
-            continue;
-        }
-        std::size_t stop = at;
-        std::size_t last = at;
-        for (Seen s = first; s.size != 0 && s.kind == BpeClass::space; s = look(stop)) {
-            last = stop;
-            stop += s.size;
-        }
-        // All white space but the last, unless the text ends or there is only one.
-        const std::size_t cut = stop == end || last == at ? stop : last;
-        putWord(text, at, cut, false, sink);
-        at = cut;
-    }
+    std::size_t at = word.begin + (byte < word.shift ? 0 : byte - word.shift);
+    while (at > word.begin && at < word.text.size() && isContinuation(word.text[at]))
+        --at;
+    return static_cast<std::uint32_t>(at);
+}
+
+std::uint32_t ByteLevelBpeTokenizer::endOf(const Word& word, std::size_t byte)
+{
+    std::size_t at = word.begin + (byte < word.shift ? 0 : byte - word.shift) + 1;
+    while (at < word.text.size() && isContinuation(word.text[at]))
+        ++at;
+    return static_cast<std::uint32_t>(std::min(at, word.text.size()));
+}
+
+std::int32_t ByteLevelBpeTokenizer::wholeToken(std::int32_t inVocabulary) const
+{
+    if (inVocabulary == PieceTable::none || m_ignoresMerges)
+        return inVocabulary;
+    const auto at = static_cast<std::size_t>(inVocabulary);
+    const bool isKnown = at < m_isWholeSize && m_isWhole[at].load(std::memory_order_relaxed) == 1;
+    return isKnown ? inVocabulary : PieceTable::none;
+}
+
+void ByteLevelBpeTokenizer::rememberWhole(std::int32_t inVocabulary, bool isWhole) const
+{
+    const auto at = static_cast<std::size_t>(inVocabulary);
+    if (inVocabulary != PieceTable::none && at < m_isWholeSize)
+        m_isWhole[at].store(isWhole ? 1 : 2, std::memory_order_relaxed);
+}
+
+void ByteLevelBpeTokenizer::startSymbols(std::string_view bytes, EncodeSpace& space) const
+{
+    space.symbols.resize(bytes.size());
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+        space.symbols[i] = {m_byteId[static_cast<unsigned char>(bytes[i])], 1};
 }
 
 void ByteLevelBpeTokenizer::putWord(std::string_view text, std::size_t begin, std::size_t end,
-                                    bool hasPrefixSpace, TokenSink& sink) const
+                                    bool hasPrefixSpace, EncodeSpace& space, TokenSink& sink) const
 {
+    Word word{text.substr(begin, end - begin), text, begin, 0};
     std::string withSpace;
-    std::string_view word = text.substr(begin, end - begin);
     if (hasPrefixSpace) {
-        withSpace.reserve(word.size() + 1);
+        withSpace.reserve(word.bytes.size() + 1);
         withSpace.push_back(' ');
-        withSpace.append(word);
-        word = withSpace;
+        withSpace.append(word.bytes);
+        word.bytes = withSpace;
+        word.shift = 1;
     }
-    // The place of byte i of the word in the text, as the code point that it belongs to; an added
-    // space belongs to the code point behind it.
-    const std::size_t shift = hasPrefixSpace ? 1 : 0;
-    const auto isInner = [&](std::size_t at) {
-        return at < text.size() && isContinuation(text[at]);
-    };
-    const auto put = [&](std::int32_t id, std::uint32_t from, std::uint32_t to) {
-        if (m_trims.empty()) {
-            sink.put(id, from, to);
+    if (!m_hasAllBytes)
+        putIncomplete(word, space, sink);
+    else if (!word.bytes.empty())
+        putBytes(word, space, sink);
+}
+
+void ByteLevelBpeTokenizer::putBytes(const Word& word, EncodeSpace& space, TokenSink& sink) const
+{
+    const std::size_t size = word.bytes.size();
+    WordCache::Entry* entry = nullptr;
+    std::int32_t whole = PieceTable::none;
+    if (size <= PieceTable::shortSize) {
+        const bool isRoomBehind =
+            word.shift == 0 && word.begin + PieceTable::shortSize <= word.text.size();
+        const Packed packed =
+            isRoomBehind ? packWide(word.bytes.data(), size) : packExact(word.bytes.data(), size);
+        entry = &space.cache.place(packed, size);
+        if (entry->holds(packed, size)) {
+            std::size_t byte = 0;
+            for (std::size_t i = 0; i < entry->count; ++i) {
+                const std::uint32_t from = beginOf(word, byte);
+                byte += entry->sizes[i];
+                sink.put(entry->ids[i], from, endOf(word, byte - 1));
+            }
             return;
         }
-        const auto edges = m_edges.find(id);
-        if (edges == m_edges.end())
-            sink.put(id, from, to);
-        else
-            putTrimmed(text, id, from, to, edges->second, sink);
-    };
-    const auto beginOf = [&](std::size_t i) {
-        std::size_t at = begin + (i < shift ? 0 : i - shift);
-        while (at > begin && isInner(at))
-            --at;
-        return static_cast<std::uint32_t>(at);
-    };
-    const auto endOf = [&](std::size_t i) { // of the byte i
-        std::size_t at = begin + (i < shift ? 0 : i - shift) + 1;
-        while (isInner(at))
-            ++at;
-        return static_cast<std::uint32_t>(at);
-    };
-    if (word.empty())
+        entry->low = packed.low;
+        entry->high = packed.high;
+        entry->size = 0; // until its tokens stand there
+        whole = m_pieces.find(PieceTable::Kind::opening, packed, size);
+    } else {
+        whole = m_pieces.find(PieceTable::Kind::opening, word.bytes);
+    }
+    std::size_t count = 1;
+    if (const std::int32_t id = wholeToken(whole); id != PieceTable::none) {
+        space.symbols.assign(1, {id, static_cast<std::uint32_t>(size)});
+    } else {
+        startSymbols(word.bytes, space);
+        count = m_merges.mergeAll(space.symbols, space.merging);
+        rememberWhole(whole, count == 1 && space.symbols[0].id == whole);
+    }
+    std::size_t byte = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint32_t from = beginOf(word, byte);
+        byte += space.symbols[i].size;
+        sink.put(space.symbols[i].id, from, endOf(word, byte - 1));
+    }
+    if (entry != nullptr && count <= WordCache::maxTokens) {
+        entry->size = static_cast<std::uint8_t>(size);
+        entry->count = static_cast<std::uint8_t>(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            entry->sizes[i] = static_cast<std::uint8_t>(space.symbols[i].size);
+            entry->ids[i] = space.symbols[i].id;
+        }
+    }
+}
+
+/// The way of a vocabulary without some of the 256 bytes. Sizes count bytes of stand-ins, as
+/// Hugging Face counts: when bytes were dropped, the sums fall behind, as Hugging Face's do.
+void ByteLevelBpeTokenizer::putIncomplete(const Word& word, EncodeSpace& space,
+                                          TokenSink& sink) const
+{
+    const std::string_view bytes = word.bytes;
+    if (bytes.empty())
         return;
-
-    const std::int32_t whole = m_pieces.find(PieceTable::Kind::opening, word);
-    const bool remembers =
-        whole != PieceTable::none && static_cast<std::size_t>(whole) < m_isWholeSize;
-    if (whole != PieceTable::none) {
-        const bool isWhole =
-            m_ignoresMerges || (remembers && m_isWhole[static_cast<std::size_t>(whole)].load(
-                                                 std::memory_order_relaxed) == 1);
-        if (isWhole) {
-            put(whole, beginOf(0), endOf(word.size() - 1));
-            return;
-        }
+    const std::int32_t whole = m_pieces.find(PieceTable::Kind::opening, bytes);
+    if (const std::int32_t id = wholeToken(whole); id != PieceTable::none) {
+        sink.put(id, beginOf(word, 0), endOf(word, bytes.size() - 1));
+        return;
     }
-
-    constexpr std::size_t smallWord = 64;
-    Symbol small[smallWord];
-    std::vector<Symbol> large;
-    Symbol* symbols = small;
-    if (word.size() > smallWord) {
-        large.resize(word.size());
-        symbols = large.data();
-    }
-    std::size_t count = 0;
+    std::vector<MergeSymbol>& symbols = space.symbols;
+    symbols.clear();
     std::uint32_t unknownSize = 0; // of the unknown token that is still open; 0: none
-    const auto push = [&](Symbol symbol) {
-        symbol.previous = static_cast<std::int32_t>(count) - 1;
-        symbol.next = static_cast<std::int32_t>(count) + 1;
-        symbols[count++] = symbol;
-    };
     const auto closeUnknown = [&] {
         if (unknownSize > 0)
-            push(Symbol{.id = m_unk.value_or(0), .size = unknownSize});
+            symbols.push_back({m_unk.value_or(0), unknownSize});
         unknownSize = 0;
     };
-    for (const char c : word) {
+    for (const char c : bytes) {
         const auto byte = static_cast<unsigned char>(c);
-        const std::int32_t id = m_byteId[byte];
         const std::uint32_t size = standInSize(byte);
-        if (id != PieceTable::none) {
+        if (m_byteId[byte] != PieceTable::none) {
             closeUnknown();
-            push(Symbol{.id = id, .size = size});
+            symbols.push_back({m_byteId[byte], size});
         } else if (m_unk) {
             if (!m_fusesUnk)
                 closeUnknown();
@@ -481,121 +401,58 @@ void ByteLevelBpeTokenizer::putWord(std::string_view text, std::size_t begin, st
         }
     }
     closeUnknown();
-    if (count == 0)
+    if (symbols.empty())
         return;
-    symbols[count - 1].next = -1;
-
-    const auto rate = [&](std::size_t i) {
-        Symbol& s = symbols[i];
-        const Merge* merge =
-            s.next < 0 ? nullptr : findMerge(s.id, symbols[static_cast<std::size_t>(s.next)].id);
-        s.rank = merge == nullptr ? noRank : merge->rank;
-        s.merged = merge == nullptr ? 0 : merge->id;
-    };
-    const auto mergeAt = [&](std::size_t i) {
-        Symbol& s = symbols[i];
-        Symbol& gone = symbols[static_cast<std::size_t>(s.next)];
-        s.id = s.merged;
-        s.size += gone.size;
-        s.next = gone.next;
-        gone.size = 0;
-        gone.rank = noRank;
-        if (s.next >= 0)
-            symbols[static_cast<std::size_t>(s.next)].previous = static_cast<std::int32_t>(i);
-        rate(i);
-        if (s.previous >= 0)
-            rate(static_cast<std::size_t>(s.previous));
-    };
-    for (std::size_t i = 0; i < count; ++i)
-        rate(i);
-    if (count <= smallWord) {
-        for (;;) {
-            std::uint32_t best = noRank;
-            std::size_t place = 0;
-            for (std::int32_t i = 0; i >= 0; i = symbols[i].next) {
-                if (symbols[i].rank < best) {
-                    best = symbols[i].rank;
-                    place = static_cast<std::size_t>(i);
-                }
-            }
-            if (best == noRank)
-                break;
-            mergeAt(place);
-        }
-    } else {
-        struct Waiting {
-            std::uint32_t rank;
-            std::uint32_t place;
-            bool operator>(const Waiting& other) const
-            {
-                return rank != other.rank ? rank > other.rank : place > other.place;
-            }
-        };
-        std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> queue;
-        const auto enqueue = [&](std::size_t i) {
-            if (symbols[i].rank != noRank)
-                queue.push({symbols[i].rank, static_cast<std::uint32_t>(i)});
-        };
-        for (std::size_t i = 0; i < count; ++i)
-            enqueue(i);
-        while (!queue.empty()) {
-            const Waiting top = queue.top();
-            queue.pop();
-            if (symbols[top.place].size == 0 || symbols[top.place].rank != top.rank)
-                continue;
-            mergeAt(top.place);
-            enqueue(top.place);
-            if (symbols[top.place].previous >= 0)
-                enqueue(static_cast<std::size_t>(symbols[top.place].previous));
-        }
-    }
-
-    if (remembers)
-        m_isWhole[static_cast<std::size_t>(whole)].store(
-            symbols[0].next < 0 && symbols[0].id == whole ? 1 : 2, std::memory_order_relaxed);
-
-    // Sizes count stand-in bytes. When bytes were dropped, the sums fall behind, as Hugging Face's
-    // do.
+    const std::size_t count = m_merges.mergeAll(symbols, space.merging);
+    rememberWhole(whole, count == 1 && symbols[0].id == whole);
     std::size_t byte = 0;       // of the word
     std::uint32_t position = 0; // in stand-in bytes, where `byte` starts
     std::uint32_t sum = 0;
     const auto byteAt = [&](std::uint32_t standIn) {
-        while (byte + 1 < word.size() &&
-               position + standInSize(static_cast<unsigned char>(word[byte])) <= standIn) {
-            position += standInSize(static_cast<unsigned char>(word[byte]));
+        while (byte + 1 < bytes.size() &&
+               position + standInSize(static_cast<unsigned char>(bytes[byte])) <= standIn) {
+            position += standInSize(static_cast<unsigned char>(bytes[byte]));
             ++byte;
         }
         return byte;
     };
-    for (std::int32_t i = 0; i >= 0; i = symbols[i].next) {
-        const std::uint32_t from = beginOf(byteAt(sum));
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint32_t from = beginOf(word, byteAt(sum));
         sum += symbols[i].size;
-        put(symbols[i].id, from, endOf(byteAt(sum - 1)));
+        sink.put(symbols[i].id, from, endOf(word, byteAt(sum - 1)));
     }
 }
 
-void ByteLevelBpeTokenizer::putTrimmed(std::string_view text, std::int32_t id, std::size_t begin,
-                                       std::size_t end, Edges edges, TokenSink& sink) const
+void ByteLevelBpeTokenizer::finish(std::string_view text, bool continues, TokenSink& sink) const
 {
+    if (m_trims.empty())
+        return;
     // Hugging Face counts the blanks of the token's own text and moves the offsets by as many code
     // points, whatever stands there.
-    for (const bool keepsOne : m_trims) {
-        std::uint32_t leading = edges.leading;
-        if (keepsOne && leading == 1 && (sink.count() == 0 || begin == 0))
-            leading = 0;
-        for (; leading > 0 && begin < end; --leading)
-            begin += utf8::decode(text, begin).size;
-        std::size_t at = end;
-        std::uint32_t trailing = edges.trailing;
-        for (; trailing > 0 && at > 0; --trailing) {
-            do
-                --at;
-            while (at > 0 && isContinuation(text[at]));
+    sink.review([&](std::size_t i, std::int32_t id, std::uint32_t& begin, std::uint32_t& end) {
+        const auto hit = m_edges.find(id);
+        if (hit == m_edges.end())
+            return;
+        const Edges edges =
+            hit->second.isOfText ? edgesOf(text.substr(begin, end - begin)) : hit->second;
+        for (const bool keepsOne : m_trims) {
+            std::uint32_t leading = edges.leading;
+            const bool isFirst = !continues && (i == 0 || begin == 0);
+            if (keepsOne && leading == 1 && isFirst)
+                leading = 0;
+            for (; leading > 0 && begin < end; --leading)
+                begin += static_cast<std::uint32_t>(utf8::decode(text, begin).size);
+            std::size_t at = end;
+            std::uint32_t trailing = edges.trailing;
+            for (; trailing > 0 && at > 0; --trailing) {
+                do
+                    --at;
+                while (at > 0 && isContinuation(text[at]));
+            }
+            if (trailing == 0)
+                end = std::max(static_cast<std::uint32_t>(at), begin);
         }
-        if (trailing == 0)
-            end = std::max(at, begin);
-    }
-    sink.put(id, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end));
+    });
 }
 
 } // namespace muster::tokenizer

@@ -81,6 +81,20 @@ public:
         ++m_count;
     }
     [[nodiscard]] std::size_t count() const { return m_count; }
+    /// Lets `each(begin, end)` change the offsets of the tokens from `first` on.
+    template <typename Each>
+    void place(std::size_t first, Each each)
+    {
+        for (std::size_t i = first; i < m_count; ++i)
+            each(m_begin[i], m_end[i]);
+    }
+    /// Lets `each(i, id, begin, end)` change the offsets of all tokens.
+    template <typename Each>
+    void review(Each each)
+    {
+        for (std::size_t i = 0; i < m_count; ++i)
+            each(i, m_ids[i], m_begin[i], m_end[i]);
+    }
     /// Forgets the tokens from `count` on.
     void rewind(std::size_t count) { m_count = count; }
 

@@ -99,6 +99,11 @@ Result<std::unique_ptr<Tokenizer>> loadGpt2Vocabulary(std::string_view vocabJson
     return readGpt2Files(vocabJson, mergesTxt, TokenizerConfig{});
 }
 
+Result<std::unique_ptr<Tokenizer>> loadSentencePieceModel(std::string_view bytes)
+{
+    return readSentencePiece(bytes, TokenizerConfig{});
+}
+
 Result<std::unique_ptr<Tokenizer>> loadTokenizer(const fs::path& directory)
 {
     const auto during = [&](const Error& error, const char* file) {
@@ -123,6 +128,15 @@ Result<std::unique_ptr<Tokenizer>> loadTokenizer(const fs::path& directory)
         auto made = readTokenizerJson(json->text(), *config);
         return made ? std::move(made) : during(made.error(), "tokenizer.json");
     }
+    for (const char* file : {"tokenizer.model", "spiece.model"}) {
+        if (!has(file))
+            continue;
+        const Result<std::string> bytes = readFile(directory / file, fileLimit);
+        if (!bytes)
+            return fail(bytes.error());
+        auto made = readSentencePiece(*bytes, *config);
+        return made ? std::move(made) : during(made.error(), file);
+    }
     if (has("added_tokens.json") && config->addedTokens.empty())
         return during(Error{Error::Kind::Invalid, "E-TOK-004",
                             "added tokens without their flags (added_tokens_decoder of "
@@ -146,8 +160,8 @@ Result<std::unique_ptr<Tokenizer>> loadTokenizer(const fs::path& directory)
         return made ? std::move(made) : during(made.error(), "vocab.json");
     }
     return fail(Error::Kind::NotFound, "E-TOK-001",
-                fmt::format("{} has no tokenizer.json, no vocab.txt and no vocab.json with "
-                            "merges.txt",
+                fmt::format("{} has no tokenizer.json, no tokenizer.model, no vocab.txt and no "
+                            "vocab.json with merges.txt",
                             directory.string()));
 }
 

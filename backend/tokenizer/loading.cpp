@@ -34,7 +34,12 @@ TokenIds::TokenIds(const Vocabulary& vocabulary, const TokenizerConfig& config,
         if (*name)
             want(**name);
     }
+    std::unordered_set<std::int32_t> stated;
+    for (const AddedToken& token : addedTokens)
+        stated.insert(token.id);
     for (const auto& [id, token] : vocabulary) {
+        if (!stated.empty() && stated.contains(id))
+            m_takenIds.insert(id);
         if (token.empty() || token.size() > longest ||
             !starts[static_cast<unsigned char>(token[0])])
             continue;
@@ -62,6 +67,12 @@ Status TokenIds::addToken(AddedToken token, std::vector<AddedToken>& into)
     if (token.content.empty())
         return {};
     std::optional<std::int32_t> id = find(token.content);
+    // Hugging Face would number such a token by its place; the file means a row of the model.
+    const bool isTaken =
+        m_takenIds.contains(token.id) ||
+        std::ranges::any_of(m_added, [&](const auto& entry) { return entry.second == token.id; });
+    if (!id && token.id >= 0 && !isTaken)
+        id = token.id;
     if (!id) {
         std::int64_t next = m_vocabularyTokens;
         for (const auto& [name, given] : m_added)

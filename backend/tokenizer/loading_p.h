@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace muster::tokenizer {
@@ -20,6 +22,9 @@ struct TokenizerConfig {
     std::optional<bool> stripAccents;
     std::optional<bool> tokenizeChineseChars;
     std::optional<bool> addPrefixSpace;
+    std::optional<bool> addBosToken;
+    std::optional<bool> addEosToken;
+    std::optional<bool> isLegacy; ///< `legacy` of Llama and T5
     std::optional<std::string> clsToken, sepToken, padToken, unkToken, maskToken, bosToken,
         eosToken;
     std::vector<AddedToken> addedTokens; ///< `added_tokens_decoder`, by rising id
@@ -39,6 +44,10 @@ struct TokenizerConfig {
                                                                std::string_view mergesTxt,
                                                                const TokenizerConfig& config);
 
+/// A SentencePiece model with what the files beside it say.
+[[nodiscard]] Result<std::unique_ptr<Tokenizer>> readSentencePiece(std::string_view bytes,
+                                                                   const TokenizerConfig& config);
+
 using Vocabulary = std::vector<std::pair<std::int32_t, std::string_view>>;
 
 /// Finds ids by name in a vocabulary and the added tokens. Made once; one pass over the vocabulary.
@@ -52,9 +61,9 @@ public:
     [[nodiscard]] std::optional<std::int32_t> inVocabulary(std::string_view name) const;
     /// Id of an added token or in the vocabulary.
     [[nodiscard]] std::optional<std::int32_t> find(std::string_view name) const;
-    /// Adds a token that is matched in the text; its id is that of the vocabulary, or the next free
-    /// one as Hugging Face gives it. Error: `E-TOK-007` when `token.id` says otherwise (and is ≥
-    /// 0).
+    /// Adds a token that is matched in the text. A token of the vocabulary has the id that it has
+    /// there; another one has the id that its entry states, or the next free one. Error:
+    /// `E-TOK-007` when `token.id` (≥ 0) contradicts the vocabulary or belongs to another token.
     [[nodiscard]] Status addToken(AddedToken token, std::vector<AddedToken>& into);
     /// The roles by the names of the configuration, else by the conventional names of special added
     /// tokens ([CLS], [SEP], [PAD], [MASK], [UNK], <s>, </s>, <pad>, <mask>, <unk>,
@@ -65,6 +74,7 @@ public:
 private:
     std::unordered_map<std::string, std::int32_t> m_vocabulary; // the names asked for
     std::unordered_map<std::string, std::int32_t> m_added;
+    std::unordered_set<std::int32_t> m_takenIds; // of tokens whose ids added tokens ask for
     std::int64_t m_vocabularyTokens = 0;
 };
 

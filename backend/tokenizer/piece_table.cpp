@@ -69,8 +69,10 @@ std::int32_t PieceTable::find(Kind kind, std::string_view piece) const
         return none;
     if (piece.size() <= shortSize)
         return find(kind, packExact(piece.data(), piece.size()), piece.size());
+    if (piece.size() > m_longestSize[static_cast<std::size_t>(kind)])
+        return none;
     const auto& table = m_long[static_cast<std::size_t>(kind)];
-    const auto hit = table.find(std::string(piece));
+    const auto hit = table.find(piece);
     return hit == table.end() ? none : hit->second;
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -120,7 +121,15 @@ private:
     unsigned m_shift = 0;
     std::vector<Lengths> m_lengths;
     std::int32_t m_single[2][256];
-    std::unordered_map<std::string, std::int32_t> m_long[2];
+    /// Looks up views without making strings of them.
+    struct BytesHash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view bytes) const
+        {
+            return std::hash<std::string_view>{}(bytes);
+        }
+    };
+    std::unordered_map<std::string, std::int32_t, BytesHash, std::equal_to<>> m_long[2];
     std::size_t m_longestSize[2] = {0, 0};
 };
 

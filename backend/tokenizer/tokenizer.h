@@ -95,7 +95,17 @@ public:
     ///              are those of utf8::repaired(text).
     virtual void encode(std::string_view text, Encoding& into) const = 0;
 
-    /// `wordpiece` or `bpe`.
+    /// Like encode() for a part of a text that starts where cutBefore() allowed a cut: what a
+    /// tokenizer does at the start of a text alone (an added space, how the first token's offsets
+    /// are trimmed) is left out. The tokens of the parts, with offsets shifted by where the parts
+    /// start, are those of the whole text.
+    virtual void encodeContinuation(std::string_view text, Encoding& into) const = 0;
+
+    /// The last place in front of byte `at` where the text may be cut, whatever follows the text; 0
+    /// when there is none that is proved safe. Takes time in the distance from `at` to the place.
+    [[nodiscard]] virtual std::size_t cutBefore(std::string_view text, std::size_t at) const = 0;
+
+    /// `wordpiece`, `bpe` or `unigram`.
     [[nodiscard]] virtual std::string kind() const = 0;
     /// One more than the largest id: the rows that a model's embedding table needs.
     [[nodiscard]] virtual std::int64_t vocabularySize() const = 0;
@@ -113,8 +123,8 @@ public:
 };
 
 /// Loads the tokenizer of a Hugging Face model directory: tokenizer.json when it exists, else
-/// vocab.txt, else vocab.json and merges.txt; tokenizer_config.json, special_tokens_map.json and
-/// added_tokens.json are read beside them.
+/// tokenizer.model or spiece.model, else vocab.txt, else vocab.json and merges.txt;
+/// tokenizer_config.json, special_tokens_map.json and added_tokens.json are read beside them.
 ///
 /// A part that is not implemented is an error that names it, never a guess.
 /// Errors: NotFound `E-TOK-001` (no tokenizer files), Invalid `E-TOK-002` (not JSON), `E-TOK-003`
@@ -122,13 +132,21 @@ public:
 /// `E-TOK-005` (the vocabulary is broken: id twice, id out of range, no unknown token),
 /// `E-TOK-006` (the merges are broken), `E-TOK-007` (an added token disagrees with the vocabulary),
 /// `E-TOK-008` (a template names a token that does not exist or has another order than first,
-/// second), `E-TOK-009` (tokenizer.json and tokenizer_config.json disagree); Io and Invalid
-/// `E-FILE-…` of reading.
+/// second), `E-TOK-009` (tokenizer.json and tokenizer_config.json disagree), `E-TOK-010` (a regular
+/// expression cannot be used), `E-TOK-011` (a precompiled charsmap is broken), `E-TOK-012` (a
+/// SentencePiece model is broken); Io and Invalid `E-FILE-…` of reading.
 [[nodiscard]] Result<std::unique_ptr<Tokenizer>>
 loadTokenizer(const std::filesystem::path& directory);
 
 /// Loads from the content of tokenizer.json alone. Errors as above, without NotFound.
 [[nodiscard]] Result<std::unique_ptr<Tokenizer>> loadTokenizerJson(std::string_view json);
+
+/// Loads from the content of a SentencePiece model (`tokenizer.model`) alone, of the kinds BPE and
+/// Unigram. Ids are those of SentencePiece and of the classes of transformers that use it; control
+/// symbols of the roles are matched in the text, as those classes do. Without a configuration a
+/// BPE model puts its begin token before a text (Llama), a Unigram model its end token behind it
+/// (T5). Errors as above.
+[[nodiscard]] Result<std::unique_ptr<Tokenizer>> loadSentencePieceModel(std::string_view bytes);
 
 /// Settings of a BERT tokenizer that tokenizer_config.json carries beside vocab.txt.
 struct BertSettings {

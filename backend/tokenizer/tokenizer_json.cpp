@@ -1,179 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tokenizer/loading_p.h"
+#include "tokenizer/json_fields_p.h"
 
 #include <fmt/format.h>
-#include <simdjson.h>
+
+#include <unordered_set>
 
 namespace muster::tokenizer {
 
 namespace {
-
-using simdjson::dom::array;
-using simdjson::dom::element;
-using simdjson::dom::object;
-
-tl::unexpected<Error> wrongType(std::string_view where, std::string_view wanted)
-{
-    return fail(Error::Kind::Invalid, "E-TOK-003", fmt::format("{} is not {}", where, wanted));
-}
-
-tl::unexpected<Error> notImplemented(std::string_view what)
-{
-    return fail(Error::Kind::Invalid, "E-TOK-004",
-                fmt::format("{} is not implemented; nothing was guessed in its place", what));
-}
-
-/// The field; nothing when it is absent or null.
-std::optional<element> field(const object& in, std::string_view key)
-{
-    element value;
-    if (in.at_key(key).get(value) != simdjson::SUCCESS || value.is_null())
-        return std::nullopt;
-    return value;
-}
-
-Result<std::string> stringField(const object& in, std::string_view key, std::string_view where,
-                                std::optional<std::string> otherwise = std::nullopt)
-{
-    const auto value = field(in, key);
-    if (!value) {
-        if (otherwise)
-            return *otherwise;
-        return wrongType(fmt::format("{}.{}", where, key), "present");
-    }
-    std::string_view text;
-    if (value->get_string().get(text) != simdjson::SUCCESS)
-        return wrongType(fmt::format("{}.{}", where, key), "a string");
-    return std::string(text);
-}
-
-Result<bool> boolField(const object& in, std::string_view key, std::string_view where,
-                       bool otherwise)
-{
-    const auto value = field(in, key);
-    if (!value)
-        return otherwise;
-    bool flag = false;
-    if (value->get_bool().get(flag) != simdjson::SUCCESS)
-        return wrongType(fmt::format("{}.{}", where, key), "true or false");
-    return flag;
-}
-
-Result<std::int32_t> idOfElement(const element& value, std::string_view where)
-{
-    std::uint64_t id = 0;
-    if (value.get_uint64().get(id) != simdjson::SUCCESS || id > INT32_MAX - 1)
-        return wrongType(where, fmt::format("an id from 0 to {}", INT32_MAX - 1));
-    return static_cast<std::int32_t>(id);
-}
-
-Result<object> objectOf(const element& value, std::string_view where)
-{
-    object out;
-    if (value.get_object().get(out) != simdjson::SUCCESS)
-        return wrongType(where, "an object");
-    return out;
-}
-
-Result<array> arrayOf(const element& value, std::string_view where)
-{
-    array out;
-    if (value.get_array().get(out) != simdjson::SUCCESS)
-        return wrongType(where, "a list");
-    return out;
-}
-
-Result<AddedToken> addedToken(const element& value, std::string_view where)
-{
-    const Result<object> in = objectOf(value, where);
-    if (!in)
-        return fail(in.error());
-    AddedToken token;
-    const Result<std::string> content = stringField(*in, "content", where);
-    if (!content)
-        return fail(content.error());
-    token.content = *content;
-    token.id = -1;
-    if (const auto id = field(*in, "id")) {
-        const Result<std::int32_t> read = idOfElement(*id, fmt::format("{}.id", where));
-        if (!read)
-            return fail(read.error());
-        token.id = *read;
-    }
-    const std::pair<const char*, bool AddedToken::*> flags[] = {
-        {"single_word", &AddedToken::isSingleWord}, {"lstrip", &AddedToken::stripsLeft},
-        {"rstrip", &AddedToken::stripsRight},       {"normalized", &AddedToken::isNormalized},
-        {"special", &AddedToken::isSpecial},
-    };
-    for (const auto& [key, member] : flags) {
-        const Result<bool> flag = boolField(*in, key, where, false);
-        if (!flag)
-            return fail(flag.error());
-        token.*member = *flag;
-    }
-    return token;
-}
-
-Result<Vocabulary> vocabularyOf(const object& in)
-{
-    Vocabulary vocabulary;
-    vocabulary.reserve(in.size());
-    for (const auto entry : in) {
-        std::uint64_t id = 0;
-        if (entry.value.get_uint64().get(id) != simdjson::SUCCESS || id > INT32_MAX - 1)
-            return fail(Error::Kind::Invalid, "E-TOK-005",
-                        fmt::format("token \"{}\" of the vocabulary has no id from 0 to {}",
-                                    entry.key, INT32_MAX - 1));
-        vocabulary.emplace_back(static_cast<std::int32_t>(id), entry.key);
-    }
-    return vocabulary;
-}
-
-/// Adds the steps of a possibly nested Sequence, or the one step.
-Status flatten(const element& value, std::string_view listKey, std::string_view where,
-               std::vector<object>& steps, int depth = 0)
-{
-    const Result<object> in = objectOf(value, where);
-    if (!in)
-        return fail(in.error());
-    const Result<std::string> type = stringField(*in, "type", where);
-    if (!type)
-        return fail(type.error());
-    if (*type != "Sequence") {
-        steps.push_back(*in);
-        return {};
-    }
-    const auto list = field(*in, listKey);
-    if (!list || depth > 8)
-        return wrongType(fmt::format("{}.{}", where, listKey), "a list of steps");
-    const Result<array> items = arrayOf(*list, fmt::format("{}.{}", where, listKey));
-    if (!items)
-        return fail(items.error());
-    for (const element item : *items) {
-        const Status added = flatten(item, listKey, where, steps, depth + 1);
-        if (!added)
-            return added;
-    }
-    return {};
-}
-
-/// The steps of a component of tokenizer.json; none when it is absent or null.
-Result<std::vector<object>> steps(const object& root, std::string_view component,
-                                  std::string_view listKey)
-{
-    std::vector<object> out;
-    if (const auto value = field(root, component)) {
-        const Status read = flatten(*value, listKey, component, out);
-        if (!read)
-            return fail(read.error());
-    }
-    return out;
-}
-
-std::string typeOf(const object& step)
-{
-    return stringField(step, "type", "", "").value_or("");
-}
 
 Result<BertNormalization> normalizationOf(const object& root)
 {
@@ -206,182 +40,6 @@ Result<BertNormalization> normalizationOf(const object& root)
     return out;
 }
 
-/// A token and its id as BertProcessing and RobertaProcessing name them: ["[SEP]", 102].
-Result<std::int32_t> namedId(const object& step, std::string_view key)
-{
-    const std::string where = fmt::format("post_processor.{}", key);
-    const auto value = field(step, key);
-    if (!value)
-        return wrongType(where, "present");
-    const Result<array> pair = arrayOf(*value, where);
-    if (!pair)
-        return fail(pair.error());
-    element id;
-    if (pair->size() != 2 || pair->at(1).get(id) != simdjson::SUCCESS)
-        return wrongType(where, "a token and its id");
-    return idOfElement(id, where);
-}
-
-struct TemplatePart {
-    char sequence = 0; // 'A', 'B', or 0 for special tokens
-    std::vector<std::int32_t> ids;
-    std::int32_t segment = 0;
-};
-
-Result<std::vector<TemplatePart>> templateParts(const object& step, std::string_view key)
-{
-    const std::string where = fmt::format("post_processor.{}", key);
-    const auto list = field(step, key);
-    if (!list)
-        return wrongType(where, "present");
-    const Result<array> items = arrayOf(*list, where);
-    if (!items)
-        return fail(items.error());
-    const auto specials = field(step, "special_tokens");
-    std::vector<TemplatePart> parts;
-    for (const element item : *items) {
-        const Result<object> in = objectOf(item, where);
-        if (!in)
-            return fail(in.error());
-        TemplatePart part;
-        const auto sequence = field(*in, "Sequence");
-        const auto special = field(*in, "SpecialToken");
-        if (sequence.has_value() == special.has_value())
-            return wrongType(where, "made of Sequence and SpecialToken");
-        const Result<object> body = objectOf(sequence ? *sequence : *special, where);
-        if (!body)
-            return fail(body.error());
-        const Result<std::string> name = stringField(*body, "id", where);
-        if (!name)
-            return fail(name.error());
-        if (const auto segment = field(*body, "type_id")) {
-            const Result<std::int32_t> read = idOfElement(*segment, where + ".type_id");
-            if (!read)
-                return fail(read.error());
-            part.segment = *read;
-        }
-        if (sequence) {
-            if (*name != "A" && *name != "B")
-                return wrongType(where + ".Sequence.id", "A or B");
-            part.sequence = (*name)[0];
-        } else {
-            std::optional<element> entry;
-            if (specials && specials->is_object())
-                entry = field(object(*specials), *name);
-            if (!entry)
-                return fail(Error::Kind::Invalid, "E-TOK-008",
-                            fmt::format("the template names the special token {}, which is not "
-                                        "described",
-                                        *name));
-            const Result<object> described = objectOf(*entry, "post_processor.special_tokens");
-            if (!described)
-                return fail(described.error());
-            const auto ids = field(*described, "ids");
-            if (!ids)
-                return wrongType("post_processor.special_tokens.ids", "present");
-            const Result<array> idList = arrayOf(*ids, "post_processor.special_tokens.ids");
-            if (!idList)
-                return fail(idList.error());
-            for (const element id : *idList) {
-                const Result<std::int32_t> read =
-                    idOfElement(id, "post_processor.special_tokens.ids");
-                if (!read)
-                    return fail(read.error());
-                part.ids.push_back(*read);
-            }
-        }
-        parts.push_back(std::move(part));
-    }
-    return parts;
-}
-
-Status setTemplate(const object& step, Description& description)
-{
-    const auto single = templateParts(step, "single");
-    if (!single)
-        return fail(single.error());
-    const auto pair = templateParts(step, "pair");
-    if (!pair)
-        return fail(pair.error());
-    const auto shape = [](const std::vector<TemplatePart>& parts) {
-        std::string text;
-        for (const TemplatePart& part : parts) {
-            if (part.sequence != 0)
-                text.push_back(part.sequence);
-        }
-        return text;
-    };
-    if (shape(*single) != "A" || shape(*pair) != "AB")
-        return fail(Error::Kind::Invalid, "E-TOK-008",
-                    "the template does not have the texts once and in their order");
-    SingleTemplate& one = description.single;
-    bool isBehind = false;
-    for (const TemplatePart& part : *single) {
-        if (part.sequence != 0)
-            isBehind = true;
-        auto& ids = isBehind ? one.suffix : one.prefix;
-        ids.insert(ids.end(), part.ids.begin(), part.ids.end());
-    }
-    PairTemplate& two = description.pair;
-    std::vector<std::int32_t>* ids[] = {&two.prefix, &two.middle, &two.suffix};
-    std::vector<std::int32_t>* segments[] = {&two.prefixSegments, &two.middleSegments,
-                                             &two.suffixSegments};
-    std::size_t place = 0;
-    for (const TemplatePart& part : *pair) {
-        two.usesSegments = two.usesSegments || part.segment != 0;
-        if (part.sequence == 'A')
-            two.questionSegment = part.segment;
-        if (part.sequence == 'B')
-            two.contextSegment = part.segment;
-        if (part.sequence != 0)
-            ++place;
-        ids[place]->insert(ids[place]->end(), part.ids.begin(), part.ids.end());
-        segments[place]->insert(segments[place]->end(), part.ids.size(), part.segment);
-    }
-    return {};
-}
-
-/// Reads the post-processor; `trims` gets one entry for each step that trims offsets.
-Status setPostProcessor(const object& root, Description& description, std::vector<bool>& trims)
-{
-    const auto list = steps(root, "post_processor", "processors");
-    if (!list)
-        return fail(list.error());
-    bool hasTemplate = false;
-    for (const object& step : *list) {
-        const std::string type = typeOf(step);
-        const bool addsTokens = type != "ByteLevel";
-        if (addsTokens && hasTemplate)
-            return notImplemented("a sequence of post-processors that both add tokens");
-        hasTemplate = hasTemplate || addsTokens;
-        if (type == "TemplateProcessing") {
-            const Status set = setTemplate(step, description);
-            if (!set)
-                return set;
-        } else if (type == "BertProcessing" || type == "RobertaProcessing") {
-            const Result<std::int32_t> cls = namedId(step, "cls");
-            const Result<std::int32_t> sep = namedId(step, "sep");
-            if (!cls || !sep)
-                return fail(cls ? sep.error() : cls.error());
-            if (type == "BertProcessing")
-                setBertTemplate(description, *cls, *sep);
-            else
-                setRobertaTemplate(description, *cls, *sep);
-        } else if (type != "ByteLevel") {
-            return notImplemented("post_processor " + type);
-        }
-        if (type == "RobertaProcessing" || type == "ByteLevel") {
-            const Result<bool> trim = boolField(step, "trim_offsets", "post_processor", true);
-            const Result<bool> keeps = boolField(step, "add_prefix_space", "post_processor", true);
-            if (!trim || !keeps)
-                return fail(trim ? keeps.error() : trim.error());
-            if (*trim)
-                trims.push_back(*keeps);
-        }
-    }
-    return {};
-}
-
 Status checkAgreement(const BertNormalization& normalization, const TokenizerConfig& config)
 {
     const auto disagree = [](std::string_view what) {
@@ -411,6 +69,43 @@ struct Reading {
     std::vector<bool> trims;
 };
 
+/// The template that the classes of Llama set by the flags of their configuration, whatever
+/// tokenizer.json says.
+Status setTemplateOfFlags(Reading& reading)
+{
+    const TokenizerConfig& config = reading.config;
+    const std::string name = config.tokenizerClass.value_or("");
+    const bool isOfFlags =
+        name == "LlamaTokenizer" || name == "CodeLlamaTokenizer" || name == "GemmaTokenizer";
+    if (!isOfFlags || (!config.addBosToken && !config.addEosToken))
+        return {};
+    const SpecialTokens& specials = reading.description.specials;
+    const bool addsBos = config.addBosToken.value_or(true);
+    const bool addsEos = config.addEosToken.value_or(false);
+    if ((addsBos && !specials.bos) || (addsEos && !specials.eos))
+        return fail(Error::Kind::Invalid, "E-TOK-008",
+                    "tokenizer_config.json adds a begin or end token that it does not name");
+    reading.description.single = {};
+    reading.description.pair = {};
+    SingleTemplate& single = reading.description.single;
+    PairTemplate& pair = reading.description.pair;
+    if (addsBos)
+        single.prefix.push_back(*specials.bos);
+    if (addsEos)
+        single.suffix.push_back(*specials.eos);
+    pair.prefix = single.prefix;
+    pair.middle = single.suffix;
+    pair.middle.insert(pair.middle.end(), single.prefix.begin(), single.prefix.end());
+    pair.suffix = single.suffix;
+    pair.prefixSegments.assign(pair.prefix.size(), 0);
+    pair.middleSegments.assign(single.suffix.size(), 0);
+    pair.middleSegments.insert(pair.middleSegments.end(), single.prefix.size(), 1);
+    pair.suffixSegments.assign(pair.suffix.size(), 1);
+    pair.contextSegment = 1;
+    pair.usesSegments = true;
+    return {};
+}
+
 Result<TokenIds> describe(Reading& reading, const std::vector<std::string>& names)
 {
     TokenIds ids(reading.vocabulary, reading.config, reading.addedTokens, names);
@@ -421,6 +116,9 @@ Result<TokenIds> describe(Reading& reading, const std::vector<std::string>& name
     }
     reading.description.modelMaxLength = reading.config.modelMaxLength;
     reading.description.specials = ids.roles(reading.config, reading.description.addedTokens);
+    const Status isSet = setTemplateOfFlags(reading);
+    if (!isSet)
+        return fail(isSet.error());
     return ids;
 }
 
@@ -466,91 +164,149 @@ Result<std::unique_ptr<Tokenizer>> readWordPiece(Reading& reading)
     return makeWordPiece(std::move(parts), *ids);
 }
 
-Result<std::pair<std::string_view, std::string_view>> mergeOf(const element& item)
-{
-    std::string_view left;
-    std::string_view right;
-    if (item.is_string()) {
-        const std::string_view line = item.get_string().value_unsafe();
-        const std::size_t space = line.find(' ');
-        if (space != std::string_view::npos && line.find(' ', space + 1) == std::string_view::npos)
-            return std::pair(line.substr(0, space), line.substr(space + 1));
-    } else if (item.is_array()) {
-        const array pair = item.get_array().value_unsafe();
-        if (pair.size() == 2 && pair.at(0).get_string().get(left) == simdjson::SUCCESS &&
-            pair.at(1).get_string().get(right) == simdjson::SUCCESS)
-            return std::pair(left, right);
-    }
-    return fail(Error::Kind::Invalid, "E-TOK-006",
-                "an entry of model.merges is not a pair of tokens");
-}
+using MergePair = std::pair<std::string_view, std::string_view>;
 
-Result<std::unique_ptr<Tokenizer>> readBpe(Reading& reading)
+/// Reads the entries of `model.merges`: "left right" or ["left", "right"].
+class MergeReader final {
+public:
+    explicit MergeReader(const Vocabulary& vocabulary) : m_vocabulary(vocabulary) {}
+
+    /// Error: `E-TOK-006`.
+    [[nodiscard]] Result<MergePair> read(const element& item)
+    {
+        std::string_view left;
+        std::string_view right;
+        if (item.is_string()) {
+            const std::string_view line = item.get_string().value_unsafe();
+            const std::size_t space = line.find(' ');
+            if (space != std::string_view::npos) {
+                if (line.find(' ', space + 1) == std::string_view::npos)
+                    return MergePair(line.substr(0, space), line.substr(space + 1));
+                if (const auto pair = onlySplit(line))
+                    return *pair;
+            }
+        } else if (item.is_array()) {
+            const array pair = item.get_array().value_unsafe();
+            if (pair.size() == 2 && pair.at(0).get_string().get(left) == simdjson::SUCCESS &&
+                pair.at(1).get_string().get(right) == simdjson::SUCCESS)
+                return MergePair(left, right);
+        }
+        return fail(Error::Kind::Invalid, "E-TOK-006",
+                    "an entry of model.merges is not a pair of tokens");
+    }
+
+private:
+    /// Tokens may have spaces themselves. A line is sound when only one of its spaces separates two
+    /// tokens that join to a third.
+    std::optional<MergePair> onlySplit(std::string_view line)
+    {
+        if (m_tokens.empty()) {
+            for (const auto& [id, token] : m_vocabulary)
+                m_tokens.insert(token);
+        }
+        std::optional<MergePair> found;
+        for (std::size_t at = line.find(' '); at != std::string_view::npos;
+             at = line.find(' ', at + 1)) {
+            const MergePair pair(line.substr(0, at), line.substr(at + 1));
+            const std::string joined = std::string(pair.first).append(pair.second);
+            if (!m_tokens.contains(pair.first) || !m_tokens.contains(pair.second) ||
+                !m_tokens.contains(joined))
+                continue;
+            if (found)
+                return std::nullopt;
+            found = pair;
+        }
+        return found;
+    }
+
+    const Vocabulary& m_vocabulary;
+    std::unordered_set<std::string_view> m_tokens;
+};
+
+/// What BPE says beside its vocabulary.
+struct BpeSettings {
+    std::optional<std::string> unkToken;
+    bool fallsBackToBytes = false;
+    bool fusesUnk = false;
+    bool ignoresMerges = false;
+    std::vector<MergePair> merges;
+};
+
+Result<BpeSettings> bpeSettings(const object& model, const Vocabulary& vocabulary)
 {
-    ByteLevelBpeParts parts;
-    const auto normalizers = steps(reading.root, "normalizer", "normalizers");
-    if (!normalizers)
-        return fail(normalizers.error());
-    if (!normalizers->empty())
-        return notImplemented(fmt::format("normalizer {} with BPE", typeOf(normalizers->front())));
-    const auto words = steps(reading.root, "pre_tokenizer", "pretokenizers");
-    if (!words)
-        return fail(words.error());
-    if (words->size() != 1 || typeOf(words->front()) != "ByteLevel")
-        return notImplemented(
-            words->empty() ? std::string("BPE without the pre_tokenizer ByteLevel")
-                           : fmt::format("pre_tokenizer {} with BPE", typeOf(words->front())));
-    const Result<bool> prefix =
-        boolField(words->front(), "add_prefix_space", "pre_tokenizer", true);
-    const Result<bool> usesRegex = boolField(words->front(), "use_regex", "pre_tokenizer", true);
-    if (!prefix || !usesRegex)
-        return fail(prefix ? usesRegex.error() : prefix.error());
-    if (!*usesRegex)
-        return notImplemented("pre_tokenizer ByteLevel without its regular expression");
-    parts.addsPrefixSpace = *prefix;
-    if (const auto dropout = field(reading.model, "dropout")) {
+    BpeSettings settings;
+    if (const auto dropout = field(model, "dropout")) {
         double rate = 1;
         if (dropout->get_double().get(rate) != simdjson::SUCCESS || rate != 0)
             return notImplemented("model.dropout other than 0");
     }
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-        const auto affix = stringField(reading.model, key, "model", "");
+        const auto affix = stringField(model, key, "model", "");
         if (!affix)
             return fail(affix.error());
         if (!affix->empty())
-            return notImplemented(fmt::format("model.{} with byte-level BPE", key));
+            return notImplemented(fmt::format("model.{}", key));
     }
-    const Result<bool> fallback = boolField(reading.model, "byte_fallback", "model", false);
-    const Result<bool> fuses = boolField(reading.model, "fuse_unk", "model", false);
-    const Result<bool> ignores = boolField(reading.model, "ignore_merges", "model", false);
+    const Result<bool> fallback = boolField(model, "byte_fallback", "model", false);
+    const Result<bool> fuses = boolField(model, "fuse_unk", "model", false);
+    const Result<bool> ignores = boolField(model, "ignore_merges", "model", false);
     for (const Result<bool>* flag : {&fallback, &fuses, &ignores}) {
         if (!*flag)
             return fail(flag->error());
     }
-    if (*fallback)
-        return notImplemented("model.byte_fallback with byte-level BPE");
-    parts.fusesUnk = *fuses;
-    parts.ignoresMerges = *ignores;
-    std::vector<std::string> names;
-    if (field(reading.model, "unk_token")) {
-        const auto unk = stringField(reading.model, "unk_token", "model");
+    settings.fallsBackToBytes = *fallback;
+    settings.fusesUnk = *fuses;
+    settings.ignoresMerges = *ignores;
+    if (field(model, "unk_token")) {
+        const auto unk = stringField(model, "unk_token", "model");
         if (!unk)
             return fail(unk.error());
-        parts.unkToken = *unk;
-        names.push_back(*unk);
+        settings.unkToken = *unk;
     }
-    const auto merges = field(reading.model, "merges");
+    const auto merges = field(model, "merges");
     if (!merges)
         return wrongType("model.merges", "present");
+    // Some writers leave an empty object where there are none.
+    object none;
+    if (merges->get_object().get(none) == simdjson::SUCCESS && none.size() == 0)
+        return settings;
     const Result<array> mergeList = arrayOf(*merges, "model.merges");
     if (!mergeList)
         return fail(mergeList.error());
+    settings.merges.reserve(mergeList->size());
+    MergeReader reader(vocabulary);
     for (const element item : *mergeList) {
-        const auto merge = mergeOf(item);
+        const auto merge = reader.read(item);
         if (!merge)
             return fail(merge.error());
-        parts.merges.push_back(*merge);
+        settings.merges.push_back(*merge);
     }
+    return settings;
+}
+
+Result<std::unique_ptr<Tokenizer>> readByteLevelBpe(Reading& reading, BpeSettings settings,
+                                                    NormalizerReading normalizer,
+                                                    PreTokenizerReading words)
+{
+    ByteLevelBpeParts parts;
+    parts.normalizer = std::move(normalizer.normalizer);
+    for (PreTokenizerStep& step : words.steps) {
+        auto* split = std::get_if<SplitStep>(&step);
+        if (split == nullptr)
+            return notImplemented("pre_tokenizer Metaspace with ByteLevel");
+        parts.steps.push_back(std::move(*split));
+    }
+    parts.addsPrefixSpace = words.addsPrefixSpace;
+    parts.usesRegex = words.usesRegex;
+    if (settings.fallsBackToBytes)
+        return notImplemented("model.byte_fallback with byte-level BPE");
+    parts.fusesUnk = settings.fusesUnk;
+    parts.ignoresMerges = settings.ignoresMerges;
+    parts.unkToken = settings.unkToken;
+    parts.merges = std::move(settings.merges);
+    std::vector<std::string> names;
+    if (parts.unkToken)
+        names.push_back(*parts.unkToken);
     const auto ids = describe(reading, names);
     if (!ids)
         return fail(ids.error());
@@ -561,165 +317,132 @@ Result<std::unique_ptr<Tokenizer>> readBpe(Reading& reading)
     return ByteLevelBpeTokenizer::make(std::move(parts));
 }
 
-/// `RobertaTokenizerFast` → `RobertaTokenizer`.
-std::string withoutFast(std::string name)
+Result<std::unique_ptr<Tokenizer>> finishPipeline(Reading& reading, NormalizerReading normalizer,
+                                                  PreTokenizerReading words,
+                                                  std::unique_ptr<const WordModel> model)
 {
-    if (name.ends_with("Fast"))
-        name.resize(name.size() - 4);
-    return name;
+    if (!reading.trims.empty())
+        return notImplemented("post_processor.trim_offsets without ByteLevel");
+    PipelineParts parts;
+    parts.description = std::move(reading.description);
+    parts.normalizer = std::move(normalizer.normalizer);
+    parts.replacesSpaces = normalizer.replacesSpaces;
+    parts.steps = std::move(words.steps);
+    parts.model = std::move(model);
+    return std::make_unique<PipelineTokenizer>(std::move(parts));
 }
 
-/// A special token of a configuration: a string, or an object with `content`.
-std::optional<std::string> tokenName(const object& in, std::string_view key)
+Result<std::unique_ptr<Tokenizer>> readBpe(Reading& reading)
 {
-    const auto value = field(in, key);
-    std::string_view text;
-    if (!value)
-        return std::nullopt;
-    if (value->get_string().get(text) == simdjson::SUCCESS)
-        return std::string(text);
-    object described;
-    if (value->get_object().get(described) == simdjson::SUCCESS) {
-        if (const auto content = field(described, "content")) {
-            if (content->get_string().get(text) == simdjson::SUCCESS)
-                return std::string(text);
-        }
+    Result<BpeSettings> settings = bpeSettings(reading.model, reading.vocabulary);
+    if (!settings)
+        return fail(settings.error());
+    Result<NormalizerReading> normalizer = normalizerOf(reading.root);
+    if (!normalizer)
+        return fail(normalizer.error());
+    Result<PreTokenizerReading> words = preTokenizerOf(reading.root);
+    if (!words)
+        return fail(words.error());
+    if (words->isByteLevel)
+        return readByteLevelBpe(reading, std::move(*settings), std::move(*normalizer),
+                                std::move(*words));
+    CodePointBpeParts parts;
+    parts.fallsBackToBytes = settings->fallsBackToBytes;
+    parts.fusesUnk = settings->fusesUnk;
+    parts.ignoresMerges = settings->ignoresMerges;
+    std::uint32_t rank = 0;
+    for (const auto& [left, right] : settings->merges)
+        parts.merges.push_back({left, right, rank++});
+    std::vector<std::string> names;
+    if (settings->unkToken)
+        names.push_back(*settings->unkToken);
+    const auto ids = describe(reading, names);
+    if (!ids)
+        return fail(ids.error());
+    if (settings->unkToken) {
+        parts.unk = ids->inVocabulary(*settings->unkToken);
+        if (!parts.unk)
+            return fail(Error::Kind::Invalid, "E-TOK-005",
+                        fmt::format("the unknown token {} does not stand in the vocabulary",
+                                    *settings->unkToken));
     }
-    return std::nullopt;
+    setVocabularySize(reading.description, reading.vocabulary);
+    parts.vocabulary = std::move(reading.vocabulary);
+    auto model = CodePointBpe::make(std::move(parts));
+    if (!model)
+        return fail(model.error());
+    return finishPipeline(reading, std::move(*normalizer), std::move(*words), std::move(*model));
 }
 
-/// The text with integers of more than 18 digits turned into floating-point numbers: the parser
-/// refuses integers above 64 bits, and Hugging Face writes 10^30 for "no limit".
-std::string withShortIntegers(std::string_view json)
+Result<UnigramParts> unigramParts(const object& model)
 {
-    std::string out;
-    out.reserve(json.size() + 16);
-    bool isInString = false;
-    for (std::size_t at = 0; at < json.size(); ++at) {
-        const char c = json[at];
-        if (!isInString && c >= '0' && c <= '9') {
-            const std::size_t stop =
-                std::min(json.find_first_not_of("0123456789", at), json.size());
-            out.append(json.substr(at, stop - at));
-            const bool isInteger = (at == 0 || json[at - 1] != '.') &&
-                                   (stop == json.size() ||
-                                    std::string_view(".eE").find(json[stop]) == std::string::npos);
-            if (stop - at > 18 && isInteger)
-                out.append("e0");
-            at = stop - 1;
-            continue;
-        }
-        out.push_back(c);
-        if (c == '"')
-            isInString = !isInString;
-        else if (c == '\\' && isInString && at + 1 < json.size())
-            out.push_back(json[++at]);
+    UnigramParts parts;
+    const auto list = field(model, "vocab");
+    const Result<array> pieces =
+        list ? arrayOf(*list, "model.vocab") : Result<array>(wrongType("model.vocab", "present"));
+    if (!pieces)
+        return fail(pieces.error());
+    parts.pieces.reserve(pieces->size());
+    for (const element entry : *pieces) {
+        array pair;
+        UnigramParts::Piece piece;
+        if (entry.get_array().get(pair) != simdjson::SUCCESS || pair.size() != 2 ||
+            pair.at(0).get_string().get(piece.text) != simdjson::SUCCESS ||
+            pair.at(1).get_double().get(piece.score) != simdjson::SUCCESS)
+            return fail(Error::Kind::Invalid, "E-TOK-005",
+                        fmt::format("entry {} of model.vocab is not a piece and its score",
+                                    parts.pieces.size()));
+        parts.pieces.push_back(piece);
     }
-    return out;
+    const auto unk = field(model, "unk_id");
+    if (!unk)
+        return notImplemented("a Unigram model without model.unk_id");
+    const Result<std::int32_t> id = idOfElement(*unk, "model.unk_id");
+    if (!id)
+        return fail(id.error());
+    if (static_cast<std::size_t>(*id) >= parts.pieces.size())
+        return fail(Error::Kind::Invalid, "E-TOK-005",
+                    "model.unk_id does not stand in the vocabulary");
+    parts.unk = *id;
+    const Result<bool> fallback = boolField(model, "byte_fallback", "model", false);
+    if (!fallback)
+        return fail(fallback.error());
+    parts.fallsBackToBytes = *fallback;
+    return parts;
 }
 
-Result<object> parse(simdjson::dom::parser& parser, std::string_view json, std::string_view what)
+Result<std::unique_ptr<Tokenizer>> readUnigram(Reading& reading)
 {
-    element root;
-    const auto error = parser.parse(simdjson::padded_string(json)).get(root);
-    if (error != simdjson::SUCCESS)
-        return fail(Error::Kind::Invalid, "E-TOK-002",
-                    fmt::format("{} is not JSON: {}", what, simdjson::error_message(error)));
-    return objectOf(root, what);
-}
-
-void readNames(const object& in, TokenizerConfig& config)
-{
-    const std::pair<const char*, std::optional<std::string> TokenizerConfig::*> names[] = {
-        {"cls_token", &TokenizerConfig::clsToken},   {"sep_token", &TokenizerConfig::sepToken},
-        {"pad_token", &TokenizerConfig::padToken},   {"unk_token", &TokenizerConfig::unkToken},
-        {"mask_token", &TokenizerConfig::maskToken}, {"bos_token", &TokenizerConfig::bosToken},
-        {"eos_token", &TokenizerConfig::eosToken},
-    };
-    for (const auto& [key, member] : names) {
-        if (!(config.*member))
-            config.*member = tokenName(in, key);
-    }
+    const Result<UnigramParts> parts = unigramParts(reading.model);
+    if (!parts)
+        return fail(parts.error());
+    for (std::size_t i = 0; i < parts->pieces.size(); ++i)
+        reading.vocabulary.emplace_back(static_cast<std::int32_t>(i), parts->pieces[i].text);
+    Result<NormalizerReading> normalizer = normalizerOf(reading.root);
+    if (!normalizer)
+        return fail(normalizer.error());
+    Result<PreTokenizerReading> words = preTokenizerOf(reading.root);
+    if (!words)
+        return fail(words.error());
+    if (words->isByteLevel)
+        return notImplemented("pre_tokenizer ByteLevel with Unigram");
+    const auto ids = describe(reading, {});
+    if (!ids)
+        return fail(ids.error());
+    if (!reading.description.specials.unk)
+        reading.description.specials.unk = parts->unk;
+    setVocabularySize(reading.description, reading.vocabulary);
+    return finishPipeline(reading, std::move(*normalizer), std::move(*words),
+                          std::make_unique<Unigram>(*parts));
 }
 
 } // namespace
-
-Result<TokenizerConfig> readConfig(std::string_view configJson,
-                                   std::string_view specialTokensMapJson)
-{
-    TokenizerConfig config;
-    if (!configJson.empty()) {
-        simdjson::dom::parser parser;
-        const Result<object> root =
-            parse(parser, withShortIntegers(configJson), "tokenizer_config.json");
-        if (!root)
-            return fail(root.error());
-        readNames(*root, config);
-        const auto name = stringField(*root, "tokenizer_class", "tokenizer_config.json", "");
-        if (!name)
-            return fail(name.error());
-        if (!name->empty())
-            config.tokenizerClass = withoutFast(*name);
-        if (const auto length = field(*root, "model_max_length")) {
-            std::uint64_t tokens = 0;
-            if (length->get_uint64().get(tokens) == simdjson::SUCCESS && tokens <= 1'000'000'000)
-                config.modelMaxLength = static_cast<std::int64_t>(tokens);
-        }
-        const std::pair<const char*, std::optional<bool> TokenizerConfig::*> flags[] = {
-            {"do_lower_case", &TokenizerConfig::doLowerCase},
-            {"strip_accents", &TokenizerConfig::stripAccents},
-            {"tokenize_chinese_chars", &TokenizerConfig::tokenizeChineseChars},
-            {"add_prefix_space", &TokenizerConfig::addPrefixSpace},
-        };
-        for (const auto& [key, member] : flags) {
-            if (!field(*root, key))
-                continue;
-            const Result<bool> flag = boolField(*root, key, "tokenizer_config.json", false);
-            if (!flag)
-                return fail(flag.error());
-            config.*member = *flag;
-        }
-        if (const auto never = field(*root, "never_split")) {
-            array words;
-            if (never->get_array().get(words) != simdjson::SUCCESS || words.size() > 0)
-                return notImplemented("never_split of tokenizer_config.json");
-        }
-        if (const auto added = field(*root, "added_tokens_decoder")) {
-            const Result<object> in =
-                objectOf(*added, "tokenizer_config.json: added_tokens_decoder");
-            if (!in)
-                return fail(in.error());
-            for (const auto entry : *in) {
-                Result<AddedToken> token = addedToken(entry.value, "added_tokens_decoder");
-                if (!token)
-                    return fail(token.error());
-                std::int64_t id = 0;
-                for (const char c : entry.key) {
-                    if (c < '0' || c > '9' || id > INT32_MAX / 10 - 1)
-                        return wrongType("a key of added_tokens_decoder", "an id");
-                    id = id * 10 + (c - '0');
-                }
-                token->id = static_cast<std::int32_t>(id);
-                config.addedTokens.push_back(*token);
-            }
-            std::ranges::stable_sort(config.addedTokens, {}, &AddedToken::id);
-        }
-    }
-    if (!specialTokensMapJson.empty()) {
-        simdjson::dom::parser parser;
-        const Result<object> root = parse(parser, specialTokensMapJson, "special_tokens_map.json");
-        if (!root)
-            return fail(root.error());
-        readNames(*root, config);
-    }
-    return config;
-}
 
 Result<std::unique_ptr<Tokenizer>> readTokenizerJson(std::string_view json,
                                                      const TokenizerConfig& config)
 {
     simdjson::dom::parser parser;
-    const Result<object> root = parse(parser, json, "tokenizer.json");
+    const Result<object> root = parseJson(parser, json, "tokenizer.json");
     if (!root)
         return fail(root.error());
     const auto modelField = field(*root, "model");
@@ -735,22 +458,26 @@ Result<std::unique_ptr<Tokenizer>> readTokenizerJson(std::string_view json,
             type = "BPE";
         else if (field(*model, "max_input_chars_per_word"))
             type = "WordPiece";
+        else if (field(*model, "unk_id"))
+            type = "Unigram";
         else
             return wrongType("tokenizer.json: model.type", "present");
     }
-    if (type != "WordPiece" && type != "BPE")
+    if (type != "WordPiece" && type != "BPE" && type != "Unigram")
         return notImplemented("model " + type);
     Reading reading{*root, *model, config, {}, {}, {}, {}};
-    const auto vocabularyField = field(*model, "vocab");
-    if (!vocabularyField)
-        return wrongType("tokenizer.json: model.vocab", "present");
-    const Result<object> entries = objectOf(*vocabularyField, "tokenizer.json: model.vocab");
-    if (!entries)
-        return fail(entries.error());
-    Result<Vocabulary> vocabulary = vocabularyOf(*entries);
-    if (!vocabulary)
-        return fail(vocabulary.error());
-    reading.vocabulary = std::move(*vocabulary);
+    if (type != "Unigram") {
+        const auto vocabularyField = field(*model, "vocab");
+        if (!vocabularyField)
+            return wrongType("tokenizer.json: model.vocab", "present");
+        const Result<object> entries = objectOf(*vocabularyField, "tokenizer.json: model.vocab");
+        if (!entries)
+            return fail(entries.error());
+        Result<Vocabulary> vocabulary = vocabularyOf(*entries);
+        if (!vocabulary)
+            return fail(vocabulary.error());
+        reading.vocabulary = std::move(*vocabulary);
+    }
     if (const auto added = field(*root, "added_tokens")) {
         const Result<array> list = arrayOf(*added, "tokenizer.json: added_tokens");
         if (!list)
@@ -765,89 +492,9 @@ Result<std::unique_ptr<Tokenizer>> readTokenizerJson(std::string_view json,
     const Status processed = setPostProcessor(*root, reading.description, reading.trims);
     if (!processed)
         return fail(processed.error());
-    return type == "WordPiece" ? readWordPiece(reading) : readBpe(reading);
-}
-
-Result<std::unique_ptr<Tokenizer>>
-readGpt2Files(std::string_view vocabJson, std::string_view mergesTxt, const TokenizerConfig& config)
-{
-    simdjson::dom::parser parser;
-    const Result<object> root = parse(parser, vocabJson, "vocab.json");
-    if (!root)
-        return fail(root.error());
-    Result<Vocabulary> vocabulary = vocabularyOf(*root);
-    if (!vocabulary)
-        return fail(vocabulary.error());
-    ByteLevelBpeParts parts;
-    std::size_t line = 0;
-    for (std::string_view rest = mergesTxt; !rest.empty();) {
-        const std::size_t stop = std::min(rest.find('\n'), rest.size());
-        std::string_view text = rest.substr(0, stop);
-        rest.remove_prefix(std::min(stop + 1, rest.size()));
-        ++line;
-        if (text.ends_with('\r'))
-            text.remove_suffix(1);
-        if (text.starts_with("#version") || text.empty())
-            continue;
-        const std::size_t space = text.find(' ');
-        if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos)
-            return fail(Error::Kind::Invalid, "E-TOK-006",
-                        fmt::format("merges.txt: line {} is not a pair of tokens", line));
-        parts.merges.emplace_back(text.substr(0, space), text.substr(space + 1));
-    }
-    const auto has = [&](std::string_view name) {
-        return std::ranges::any_of(*vocabulary, [&](const auto& v) { return v.second == name; });
-    };
-    std::string family = config.tokenizerClass.value_or("");
-    if (family.empty() && has("<|endoftext|>"))
-        family = "GPT2Tokenizer";
-    const bool isRoberta = family == "RobertaTokenizer";
-    if (!isRoberta && family != "GPT2Tokenizer")
-        return notImplemented(
-            family.empty()
-                ? std::string("a vocab.json without tokenizer_class in "
-                              "tokenizer_config.json")
-                : fmt::format("tokenizer_class {} from vocab.json and merges.txt", family));
-    TokenizerConfig named = config;
-    const auto otherwise = [](std::optional<std::string>& name, const char* value) {
-        if (!name)
-            name = value;
-    };
-    if (isRoberta) {
-        otherwise(named.clsToken, "<s>");
-        otherwise(named.sepToken, "</s>");
-        otherwise(named.padToken, "<pad>");
-        otherwise(named.maskToken, "<mask>");
-    }
-    otherwise(named.bosToken, isRoberta ? "<s>" : "<|endoftext|>");
-    otherwise(named.eosToken, isRoberta ? "</s>" : "<|endoftext|>");
-    otherwise(named.unkToken, isRoberta ? "<unk>" : "<|endoftext|>");
-    std::vector<AddedToken> wanted = config.addedTokens;
-    for (const auto* name : {&named.bosToken, &named.eosToken, &named.unkToken, &named.sepToken,
-                             &named.padToken, &named.clsToken, &named.maskToken}) {
-        if (*name && std::ranges::find(wanted, **name, &AddedToken::content) == wanted.end()) {
-            AddedToken token{.content = **name, .id = -1, .isSpecial = true};
-            token.stripsLeft = isRoberta && name == &named.maskToken;
-            wanted.push_back(token);
-        }
-    }
-    TokenIds ids(*vocabulary, named, wanted, {});
-    for (const AddedToken& token : wanted) {
-        const Status added = ids.addToken(token, parts.description.addedTokens);
-        if (!added)
-            return fail(added.error());
-    }
-    parts.description.modelMaxLength = config.modelMaxLength;
-    parts.description.specials = ids.roles(named, parts.description.addedTokens);
-    parts.addsPrefixSpace = config.addPrefixSpace.value_or(false);
-    if (isRoberta) {
-        parts.trims.push_back(parts.addsPrefixSpace);
-        setRobertaTemplate(parts.description, *parts.description.specials.cls,
-                           *parts.description.specials.sep);
-    }
-    parts.vocabulary = std::move(*vocabulary);
-    setVocabularySize(parts.description, parts.vocabulary);
-    return ByteLevelBpeTokenizer::make(std::move(parts));
+    if (type == "WordPiece")
+        return readWordPiece(reading);
+    return type == "BPE" ? readBpe(reading) : readUnigram(reading);
 }
 
 } // namespace muster::tokenizer

@@ -28,6 +28,22 @@ struct CombiningRange {
     std::uint8_t value;
 };
 
+/// A code point whose compatibility decomposition is not the canonical one: `count` code points of
+/// `compatibilityPart` from `first` on.
+struct CompatibilityMapping {
+    char32_t from;
+    std::uint32_t first;
+    std::uint32_t count;
+};
+
+/// Two code points that compose to a third (Unicode 15, 3.11, primary composites); Hangul is left
+/// out.
+struct CompositionPair {
+    char32_t first;
+    char32_t second;
+    char32_t composed;
+};
+
 extern const std::span<const CodePointRange> removed;  ///< dropped by clean_text
 extern const std::span<const CodePointRange> blank;    ///< becomes a space by clean_text
 extern const std::span<const CodePointRange> isolated; ///< handle_chinese_chars puts spaces around
@@ -44,5 +60,10 @@ extern const std::span<const CodePointMapping> lowerCase;
 /// Full canonical decomposition; Hangul syllables are left out, they decompose by arithmetic.
 extern const std::span<const CodePointMapping> decomposition;
 extern const std::span<const CombiningRange> combiningClass;
+
+extern const std::span<const CodePointRange> mark; ///< what StripAccents drops
+extern const std::span<const CompatibilityMapping> compatibility;
+extern const std::span<const char32_t> compatibilityPart;
+extern const std::span<const CompositionPair> composition; ///< sorted by first, then second
 
 } // namespace muster::tokenizer::unicode

@@ -96,7 +96,11 @@ WordPieceTokenizer::WordPieceTokenizer(WordPieceParts parts, std::int32_t unkId)
             raw.push_back(token);
             rawPatterns.push_back(token.content);
         }
+        m_cuts.consider(token, token.content);
+        if (token.isNormalized)
+            m_cuts.consider(token, normalizedPatterns.back());
     }
+    m_cuts.set(Cuts::beforeSpaceOrNewWords);
     m_rawTokens = AddedTokenMatcher(std::move(raw), rawPatterns);
     m_normalizedTokens = AddedTokenMatcher(std::move(normalized), normalizedPatterns);
     m_alwaysPlain = !m_normalizedTokens.isEmpty() || m_maxWordChars > maxBufferedChars;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tokenizer/bert_normalizer_p.h"
+#include "tokenizer/cutting_p.h"
 #include "tokenizer/described_tokenizer_p.h"
 #include "tokenizer/piece_table_p.h"
 
@@ -33,6 +34,15 @@ public:
     WordPieceTokenizer(WordPieceParts parts, std::int32_t unkId);
 
     void encode(std::string_view text, Encoding& into) const override;
+    /// A word is cut at white space whatever stands before it, so a part is a text of its own.
+    void encodeContinuation(std::string_view text, Encoding& into) const override
+    {
+        encode(text, into);
+    }
+    [[nodiscard]] std::size_t cutBefore(std::string_view text, std::size_t at) const override
+    {
+        return m_cuts.cutBefore(text, at);
+    }
     /// The same result by the plain way alone, for comparison.
     void encodePlainly(std::string_view text, Encoding& into) const;
     [[nodiscard]] std::string kind() const override { return "wordpiece"; }
@@ -61,6 +71,7 @@ private:
     BertNormalization m_normalization;
     BertCodePoints m_codePoints;
     PieceTable m_pieces;
+    CutRule m_cuts;
     AddedTokenMatcher m_rawTokens;
     AddedTokenMatcher m_normalizedTokens;
     std::array<ByteRole, 256> m_roles{};
