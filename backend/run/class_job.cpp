@@ -185,6 +185,8 @@ Result<std::unique_ptr<Job>> ClassJob::prepared(const config::RunConfig& config)
     if (const Status tokens = job->tokenize(); !tokens)
         return fail(tokens.error());
     const std::int64_t planning = monotonicNs();
+    if (auto positive = job->positiveClass(); !positive)
+        return fail(positive.error());
     if (const Status finished = job->finishPreparation(); !finished)
         return fail(finished.error());
     job->m_times.planMs = millisecondsSince(planning);

@@ -67,6 +67,9 @@ private:
     [[nodiscard]] Status tokenize();
     [[nodiscard]] Status finishPreparation();
     [[nodiscard]] Scored decode(SampleIndex sample) const;
+    [[nodiscard]] Result<std::optional<std::uint32_t>> positiveClass() const;
+    [[nodiscard]] Status addSingleLabel(report::RunResult& result) const;
+    [[nodiscard]] Status addMultiLabel(report::RunResult& result) const;
     [[nodiscard]] std::string namesOf(const std::vector<std::uint32_t>& classes) const;
 
     data::Table m_table;
