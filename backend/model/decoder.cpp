@@ -126,20 +126,21 @@ void PanelDecoder::multiply(const MatrixPlace& place, const float* input, std::s
                             float* output, const float* residual, Activation activation,
                             Rounding rounding)
 {
-    m_decoder.product({.input = input,
-                       .inputStride = place.depth,
-                       .rows = rows,
-                       .weights = panelsAt(place, m_image),
-                       .panels = place.panels,
-                       .bias = at(place.bias),
-                       .residual = residual,
-                       .output = output,
-                       .outputStride = place.columns,
-                       .columns = place.columns,
-                       .activation = activation,
-                       .gate = place.isGated ? Gate::Pairs : Gate::None,
-                       .rounding = rounding,
-                       .scratch = m_product.reserve(m_decoder.productScratch)});
+    m_decoder.product(
+        {.input = input,
+         .inputStride = place.depth,
+         .rows = rows,
+         .weights = panelsAt(place, m_image),
+         .panels = place.panels,
+         .bias = at(place.bias),
+         .residual = residual,
+         .output = output,
+         .outputStride = place.columns,
+         .columns = place.columns,
+         .activation = activation,
+         .gate = place.isGated ? Gate::Pairs : Gate::None,
+         .rounding = rounding,
+         .scratch = m_product.reserve(productScratch(m_decoder, panelsAt(place, m_image)))});
 }
 
 /// Queries, keys and values of some rows, normalised and rotated.
@@ -274,7 +275,8 @@ void PanelDecoder::score(std::span<const ScoredTokens> items, std::vector<TokenL
                                .output = logits,
                                .outputStride = vocabularyBlock,
                                .columns = columns,
-                               .scratch = m_product.reserve(m_decoder.productScratch)});
+                               .scratch = m_product.reserve(
+                                   productScratch(m_decoder, panelsAt(m_layout.head, m_image)))});
             for (std::size_t r = 0; r < count; ++r) {
                 const float* own = logits + r * vocabularyBlock;
                 auto& loss = running[r];

@@ -10,13 +10,15 @@ namespace muster::model {
 namespace {
 
 /// Rows of a block: a part of their inputs stays in the second-level cache while panels pass.
-constexpr std::size_t productRows = 16 * tileRows;
+constexpr std::size_t productRows = 32 * tileRows;
 /// Panels of a chunk: their sums stay in the second-level cache between passes over the depth.
-constexpr std::size_t productPanels = 24;
+constexpr std::size_t productPanels = 12;
+/// Depth of one pass over a panel.
+constexpr std::size_t productDepth = 320;
 constexpr std::size_t attentionRows = 4 * tileRows;
 constexpr std::size_t attentionDepth = 256;
 constexpr std::size_t scratchFloats =
-    productRows * productPanels * panelWidth + depthBlock * panelWidth;
+    productRows * productPanels * panelWidth + productDepth * panelWidth;
 
 struct Strip {
     const float* a;
@@ -84,6 +86,70 @@ StripFunction stripFor(std::size_t rows)
     }
 }
 
+/// As Strip for pairs of 16-bit integers; depth counts pairs.
+struct IntegerStrip {
+    const std::int16_t* a; ///< [rows, 2 · depth]
+    std::size_t aStride;
+    const std::int16_t* b; ///< [depth, panelWidth, 2]
+    std::size_t depth;
+    std::int32_t* c; ///< [rows, panelWidth]
+    bool isFirst;
+};
+
+template <std::size_t rows>
+__attribute__((noinline)) void integerStrip(const IntegerStrip& s)
+{
+    Simd::Sums sum[rows][2];
+#pragma GCC unroll 16
+    for (std::size_t r = 0; r < rows; ++r) {
+        const std::int32_t* c = s.c + r * panelWidth;
+        sum[r][0] = s.isFirst ? Simd::zeroSums() : Simd::loadSums(c);
+        sum[r][1] = s.isFirst ? Simd::zeroSums() : Simd::loadSums(c + lanes);
+    }
+    const std::int16_t* b = s.b;
+    const std::int16_t* a[rows];
+#pragma GCC unroll 16
+    for (std::size_t r = 0; r < rows; ++r)
+        a[r] = s.a + r * s.aStride;
+    for (std::size_t k = 0; k < s.depth; ++k) {
+        const Simd::Pairs b0 = Simd::loadPairs(b);
+        const Simd::Pairs b1 = Simd::loadPairs(b + panelWidth);
+        b += 2 * panelWidth;
+#pragma GCC unroll 16
+        for (std::size_t r = 0; r < rows; ++r) {
+            const Simd::Pairs x = Simd::broadcastPair(a[r] + 2 * k);
+            sum[r][0] = Simd::addProducts(sum[r][0], x, b0);
+            sum[r][1] = Simd::addProducts(sum[r][1], x, b1);
+        }
+    }
+#pragma GCC unroll 16
+    for (std::size_t r = 0; r < rows; ++r) {
+        std::int32_t* c = s.c + r * panelWidth;
+        Simd::storeSums(c, sum[r][0]);
+        Simd::storeSums(c + lanes, sum[r][1]);
+    }
+}
+
+using IntegerStripFunction = void (*)(const IntegerStrip&);
+
+IntegerStripFunction integerStripFor(std::size_t rows)
+{
+    switch (rows) {
+    case 1:
+        return integerStrip<1>;
+    case 2:
+        return integerStrip<2>;
+    case 3:
+        return integerStrip<3>;
+    case 4:
+        return integerStrip<4>;
+    case 5:
+        return integerStrip<5>;
+    default:
+        return integerStrip<6>;
+    }
+}
+
 const float* floatsAt(const std::byte* place)
 {
     return static_cast<const float*>(static_cast<const void*>(place));
@@ -121,6 +187,8 @@ const float* unpacked(const Panels& w, std::size_t panel, std::size_t first, std
         }
         break;
     }
+    case PanelType::Int8Pairs:
+        break; // not multiplied as floats
     case PanelType::Int4: {
         const std::byte* from = w.elements + row * lanes;
         const auto groups = (w.depth + w.group - 1) / w.group;
@@ -213,14 +281,101 @@ void finishPanel(const ProductCall& call, std::size_t panel, std::size_t row0, s
     }
 }
 
-void product(const ProductCall& call)
+/// Rounds a row to −127 … 127 times the scale that is returned, and fills up to a whole pair. A row
+/// with a number that is not finite has a scale that is none.
+float quantiseRow(const float* from, std::size_t depth, std::int16_t* to)
+{
+    V high = Simd::zero();
+    V poison = Simd::zero();
+    const auto each = [&](auto f) {
+        for (std::size_t k = 0; k < depth; k += lanes)
+            f(k, loadPart(from + k, depth - k));
+    };
+    each([&](std::size_t, V x) {
+        high = Simd::max(high, Simd::absolute(x));
+        poison = Simd::fma(x, Simd::zero(), poison);
+    });
+    constexpr float steps = 127.0F;
+    const float top = Simd::largest(high);
+    const V factor = Simd::set(top > 0.0F ? steps / top : 0.0F);
+    each([&](std::size_t k, V x) {
+        std::int16_t rest[lanes];
+        const auto count = depth - k < lanes ? depth - k : lanes;
+        Simd::storeInt16(rest, Simd::nearest(Simd::mul(x, factor)));
+        for (std::size_t i = 0; i < count; ++i)
+            to[k + i] = rest[i];
+    });
+    if (depth % 2 != 0)
+        to[depth] = 0;
+    return top / steps + Simd::sum(poison);
+}
+
+/// Turns the integer sums of rows × one panel into float32, in place.
+void scaleSums(const std::int32_t* sums, std::size_t rows, const float* rowScales,
+               const float* columnScales, float* to)
+{
+    const V s0 = Simd::load(columnScales);
+    const V s1 = Simd::load(columnScales + lanes);
+    for (std::size_t r = 0; r < rows; ++r, sums += panelWidth, to += panelWidth) {
+        const V scale = Simd::set(rowScales[r]);
+        const V x0 = Simd::toFloats(Simd::loadSums(sums));
+        const V x1 = Simd::toFloats(Simd::loadSums(sums + lanes));
+        Simd::store(to, Simd::mul(x0, Simd::mul(scale, s0)));
+        Simd::store(to + lanes, Simd::mul(x1, Simd::mul(scale, s1)));
+    }
+}
+
+/// product() with weights and inputs of 8 bits.
+void integerProduct(const ProductCall& call)
 {
     const auto depth = call.weights.depth;
+    const auto pairs = (depth + 1) / 2;
+    // The scratch memory holds integers here: chars may stand for everything.
+    char* place = static_cast<char*>(static_cast<void*>(call.scratch));
+    float* floats = call.scratch;
+    auto* widened = static_cast<std::int16_t*>(static_cast<void*>(place));
+    char* after = place + productDepth * panelWidth * sizeof(float);
+    auto* sums = static_cast<std::int32_t*>(static_cast<void*>(after));
+    floats =
+        static_cast<float*>(static_cast<void*>(after + productRows * panelWidth * sizeof(float)));
+    char* tail = place + scratchFloats * sizeof(float);
+    auto* scales = static_cast<float*>(static_cast<void*>(tail));
+    auto* inputs =
+        static_cast<std::int16_t*>(static_cast<void*>(tail + productRows * sizeof(float)));
+    for (std::size_t row0 = 0; row0 < call.rows; row0 += productRows) {
+        const auto rows = row0 + productRows < call.rows ? productRows : call.rows - row0;
+        for (std::size_t r = 0; r < rows; ++r)
+            scales[r] = quantiseRow(call.input + (row0 + r) * call.inputStride, depth,
+                                    inputs + r * 2 * pairs);
+        for (std::size_t panel = 0; panel < call.panels; ++panel) {
+            const auto at = call.firstPanel + panel;
+            for (std::size_t k0 = 0; k0 < pairs; k0 += productDepth) {
+                const auto count = k0 + productDepth < pairs ? productDepth : pairs - k0;
+                const std::byte* from = call.weights.elements + (at * pairs + k0) * 2 * panelWidth;
+                for (std::size_t i = 0; i < count * 2 * panelWidth; i += panelWidth)
+                    Simd::widen(from + i, widened + i);
+                for (std::size_t row = 0; row < rows; row += tileRows) {
+                    const auto tile = row + tileRows < rows ? tileRows : rows - row;
+                    integerStripFor(tile)({inputs + row * 2 * pairs + 2 * k0, 2 * pairs, widened,
+                                           count, sums + row * panelWidth, k0 == 0});
+                }
+            }
+            scaleSums(sums, rows, scales, floatsAt(call.weights.scales) + at * panelWidth, floats);
+            finishPanel(call, panel, row0, rows, floats);
+        }
+    }
+}
+
+void product(const ProductCall& call)
+{
+    if (call.weights.type == PanelType::Int8Pairs)
+        return integerProduct(call);
+    const auto depth = call.weights.depth;
     // Passes of about the same depth.
-    const auto passes = (depth + depthBlock - 1) / depthBlock;
+    const auto passes = (depth + productDepth - 1) / productDepth;
     const auto pass = passes == 0 ? 1 : (depth + passes - 1) / passes;
     float* buffer = call.scratch;
-    float* sums = call.scratch + depthBlock * panelWidth; // [panels of a chunk][rows][panelWidth]
+    float* sums = call.scratch + productDepth * panelWidth; // [panels of a chunk][rows][panelWidth]
     for (std::size_t row0 = 0; row0 < call.rows; row0 += productRows) {
         const auto rows = row0 + productRows < call.rows ? productRows : call.rows - row0;
         for (std::size_t chunk = 0; chunk < call.panels; chunk += productPanels) {
@@ -295,10 +450,25 @@ void packHead(const CausalAttentionCall& call, const float* key, const float* va
     }
 }
 
+/// Whether every packed value is finite.
+bool areFinite(const CausalAttentionCall& call, const float* values, std::size_t padded)
+{
+    V poison = Simd::zero();
+    for (std::size_t column = 0; column < call.headSize; column += panelWidth) {
+        const float* from = values + column * padded;
+        for (std::size_t i = 0; i < call.tokens * panelWidth; i += lanes)
+            poison = Simd::fma(Simd::load(from + i), Simd::zero(), poison);
+    }
+    return Simd::sum(poison) == 0.0F;
+}
+
 struct PackedHead {
     const float* keys;
     const float* values;
     std::size_t padded;
+    /// Queries whose values are summed together. A masked key of the same tile has the weight 0,
+    /// which is not enough when its value is no finite number: then each query is on its own.
+    std::size_t tile;
     float* scores; ///< [attentionRows][padded]
     float* sums;   ///< [attentionRows][width]
 };
@@ -336,8 +506,8 @@ void attendRows(const CausalAttentionCall& call, const PackedHead& head, std::si
     }
     for (std::size_t column = 0; column < width; column += panelWidth) {
         for (std::size_t k0 = start; k0 < first + rows; k0 += attentionDepth) {
-            for (std::size_t tile = 0; tile < rows; tile += tileRows) {
-                const auto count = tile + tileRows < rows ? tileRows : rows - tile;
+            for (std::size_t tile = 0; tile < rows; tile += head.tile) {
+                const auto count = tile + head.tile < rows ? head.tile : rows - tile;
                 const auto end = first + tile + count;
                 if (k0 >= end)
                     continue;
@@ -372,7 +542,8 @@ void causalAttention(const CausalAttentionCall& call)
     for (std::size_t keyHead = 0; keyHead < call.keyHeads; ++keyHead) {
         packHead(call, call.keys + keyHead * call.headSize, call.values + keyHead * call.headSize,
                  keys, values, padded);
-        const PackedHead head{keys, values, padded, scores, sums};
+        const auto tile = areFinite(call, values, padded) ? tileRows : std::size_t{1};
+        const PackedHead head{keys, values, padded, tile, scores, sums};
         for (std::size_t first = 0; first < call.tokens; first += attentionRows) {
             const auto rows =
                 first + attentionRows < call.tokens ? attentionRows : call.tokens - first;

@@ -14,6 +14,9 @@ enum class PanelType : std::uint8_t {
     Float32,
     Bfloat16,
     Int8, ///< weight = q · scale, one float32 scale for each output column
+    /// As Int8, and the inputs are rounded to 8 bits too, one scale for each row: products and sums
+    /// are exact integers. [columns / panel][⌈depth / 2⌉][panel][2] elements.
+    Int8Pairs,
     Int4, ///< weight = q · scale + least, q from 0 to 15, both bfloat16, for each group of inputs
 };
 
@@ -54,7 +57,7 @@ struct ProductCall {
     Activation activation = Activation::None;
     Gate gate = Gate::None;
     Rounding rounding = Rounding::None; ///< of the output
-    float* scratch = nullptr;           ///< DecoderKernels::productScratch floats
+    float* scratch = nullptr;           ///< productScratch() floats
 };
 
 /// Causal self-attention of one sequence: for each head softmax(q kᵀ · scale) v over the keys
@@ -91,9 +94,9 @@ struct RmsNormCall {
 
 /// The inner loops of decoders for one instruction set.
 struct DecoderKernels {
-    std::size_t productScratch = 0; ///< floats
-    std::size_t rows = 0;           ///< of a block that product() computes together
-    std::size_t attentionRows = 0;  ///< queries that are computed together
+    std::size_t sums = 0;          ///< floats of ProductCall::scratch that do not depend on depth
+    std::size_t rows = 0;          ///< of a block that product() computes together
+    std::size_t attentionRows = 0; ///< queries that are computed together
     void (*product)(const ProductCall&) = nullptr;
     void (*attention)(const CausalAttentionCall&) = nullptr;
     void (*rmsNorm)(const RmsNormCall&) = nullptr;
@@ -104,6 +107,13 @@ struct DecoderKernels {
     /// The largest of `count` numbers and Σ exp(x − largest).
     void (*expSum)(const float* values, std::size_t count, float& largest, float& sum) = nullptr;
 };
+
+/// Floats that ProductCall::scratch needs.
+inline std::size_t productScratch(const DecoderKernels& decoder, const Panels& weights)
+{
+    const auto inputs = decoder.rows * ((weights.depth + 1) / 2 + 1);
+    return decoder.sums + (weights.type == PanelType::Int8Pairs ? inputs : 0);
+}
 
 /// Floats that CausalAttentionCall::scratch needs.
 inline std::size_t causalScratch(const KernelSet& kernels, const DecoderKernels& decoder,

@@ -53,6 +53,19 @@ std::size_t panelCount(const MatrixTensors& matrix, std::size_t panelWidth)
     return (outputColumns(matrix) + width - 1) / width;
 }
 
+/// Elements of one column of a panel.
+std::size_t elementsOf(PanelType type, std::size_t depth)
+{
+    return type == PanelType::Int8Pairs ? (depth + 1) / 2 * 2 : depth;
+}
+
+/// Where input k of column `lane` stands in a panel.
+std::size_t elementOf(PanelType type, std::size_t k, std::size_t lane, std::size_t panelWidth)
+{
+    return type == PanelType::Int8Pairs ? (k / 2 * panelWidth + lane) * 2 + k % 2
+                                        : k * panelWidth + lane;
+}
+
 std::uint16_t bfloat16Of(float value)
 {
     const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -120,6 +133,7 @@ public:
                 break;
             }
             case PanelType::Int8:
+            case PanelType::Int8Pairs:
                 int8Panel(to, panel);
                 break;
             case PanelType::Int4:
@@ -175,7 +189,8 @@ private:
     {
         constexpr float largest = 127.0F;
         const auto width = m_kernels.panel;
-        auto* out = placeOf<std::int8_t>(m_image, to.elements) + panel * to.depth * width;
+        auto* out = placeOf<std::int8_t>(m_image, to.elements) +
+                    panel * elementsOf(to.type, to.depth) * width;
         float* scales = placeOf<float>(m_image, to.scales) + panel * width;
         for (std::size_t lane = 0; lane < width; ++lane) {
             const float* row = m_rows.data() + lane * to.depth;
@@ -329,8 +344,9 @@ WeightForm weightForm(Precision precision, std::uint32_t group)
     case Precision::Bfloat16:
         return {PanelType::Bfloat16, PanelType::Bfloat16, 0, Rounding::Bfloat16};
     case Precision::Int8:
-    case Precision::Int8Dynamic:
         return {PanelType::Int8, PanelType::Int8, 0, Rounding::None};
+    case Precision::Int8Dynamic:
+        return {PanelType::Int8Pairs, PanelType::Int8Pairs, 0, Rounding::None};
     case Precision::Int4:
         return {PanelType::Int4, PanelType::Int8, group, Rounding::None};
     case Precision::Float32:
@@ -361,7 +377,7 @@ DecoderLayout layOut(const DecoderShape& shape, const DecoderTensors& tensors,
         place.panels = panelCount(from, kernels.panel);
         place.columns = outputColumns(from);
         place.isGated = from.isGated;
-        const auto elements = place.panels * place.depth * kernels.panel;
+        const auto elements = place.panels * elementsOf(type, place.depth) * kernels.panel;
         switch (type) {
         case PanelType::Float32:
             place.elements = take(elements * sizeof(float));
@@ -370,6 +386,7 @@ DecoderLayout layOut(const DecoderShape& shape, const DecoderTensors& tensors,
             place.elements = take(elements * sizeof(std::uint16_t));
             break;
         case PanelType::Int8:
+        case PanelType::Int8Pairs:
             place.elements = take(elements);
             place.scales = floats(place.panels * kernels.panel);
             break;
@@ -443,9 +460,9 @@ void readPanelRow(const Panels& panels, std::size_t panelWidth, std::size_t row,
 {
     const auto panel = row / panelWidth;
     const auto lane = row % panelWidth;
-    const auto start = panel * panels.depth * panelWidth + lane;
+    const auto start = panel * elementsOf(panels.type, panels.depth) * panelWidth;
     for (std::size_t k = 0; k < panels.depth; ++k) {
-        const auto at = start + k * panelWidth;
+        const auto at = start + elementOf(panels.type, k, lane, panelWidth);
         switch (panels.type) {
         case PanelType::Float32:
             to[k] = placeOf<float>(panels.elements, 0)[at];
@@ -454,6 +471,7 @@ void readPanelRow(const Panels& panels, std::size_t panelWidth, std::size_t row,
             to[k] = wide(placeOf<std::uint16_t>(panels.elements, 0)[at]);
             break;
         case PanelType::Int8:
+        case PanelType::Int8Pairs:
             to[k] = static_cast<float>(placeOf<std::int8_t>(panels.elements, 0)[at]) *
                     placeOf<float>(panels.scales, 0)[row];
             break;

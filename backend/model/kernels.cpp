@@ -141,6 +141,61 @@ struct Simd {
         return made(
             [&](std::size_t i) { return static_cast<float>(static_cast<std::int8_t>(from[i])); });
     }
+    struct Pairs {
+        std::int16_t x[2 * lanes];
+    };
+    struct Sums {
+        std::int32_t x[lanes];
+    };
+    static Sums zeroSums() { return {}; }
+    static Sums loadSums(const std::int32_t* from)
+    {
+        Sums sums;
+        for (std::size_t i = 0; i < lanes; ++i)
+            sums.x[i] = from[i];
+        return sums;
+    }
+    static void storeSums(std::int32_t* to, const Sums& sums)
+    {
+        for (std::size_t i = 0; i < lanes; ++i)
+            to[i] = sums.x[i];
+    }
+    static Pairs loadPairs(const std::int16_t* from)
+    {
+        Pairs pairs;
+        for (std::size_t i = 0; i < 2 * lanes; ++i)
+            pairs.x[i] = from[i];
+        return pairs;
+    }
+    static Pairs broadcastPair(const std::int16_t* from)
+    {
+        Pairs pairs;
+        for (std::size_t i = 0; i < 2 * lanes; ++i)
+            pairs.x[i] = from[i % 2];
+        return pairs;
+    }
+    static Sums addProducts(Sums sums, const Pairs& a, const Pairs& b)
+    {
+        for (std::size_t i = 0; i < lanes; ++i)
+            sums.x[i] += a.x[2 * i] * b.x[2 * i] + a.x[2 * i + 1] * b.x[2 * i + 1];
+        return sums;
+    }
+    static V toFloats(const Sums& sums)
+    {
+        return made([&](std::size_t i) { return static_cast<float>(sums.x[i]); });
+    }
+    static void storeInt16(std::int16_t* to, const V& v)
+    {
+        for (std::size_t i = 0; i < lanes; ++i)
+            to[i] = v.x[i] >= -127.0F && v.x[i] <= 127.0F ? static_cast<std::int16_t>(v.x[i])
+                                                          : std::int16_t{0};
+    }
+    /// 2 · lanes numbers of 8 bits as 16 bits.
+    static void widen(const std::byte* from, std::int16_t* to)
+    {
+        for (std::size_t i = 0; i < 2 * lanes; ++i)
+            to[i] = static_cast<std::int8_t>(from[i]);
+    }
     static void loadNibbles(const std::byte* from, V& low, V& high)
     {
         low = made([&](std::size_t i) {

@@ -77,6 +77,44 @@ struct Simd {
     {
         return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadu_si64(from)));
     }
+    using Pairs = __m256i;
+    using Sums = __m256i;
+    static Sums zeroSums() { return _mm256_setzero_si256(); }
+    static __m256i loadAny(const void* from)
+    {
+        return _mm256_loadu_si256(static_cast<const __m256i*>(from));
+    }
+    static Sums loadSums(const std::int32_t* from) { return loadAny(from); }
+    static void storeSums(std::int32_t* to, Sums sums)
+    {
+        _mm256_storeu_si256(static_cast<__m256i*>(static_cast<void*>(to)), sums);
+    }
+    static Pairs loadPairs(const std::int16_t* from) { return loadAny(from); }
+    static Pairs broadcastPair(const std::int16_t* from)
+    {
+        return _mm256_castps_si256(
+            _mm256_broadcast_ss(static_cast<const float*>(static_cast<const void*>(from))));
+    }
+    static Sums addProducts(Sums sums, Pairs a, Pairs b)
+    {
+        return _mm256_add_epi32(sums, _mm256_madd_epi16(a, b));
+    }
+    static V toFloats(Sums sums) { return _mm256_cvtepi32_ps(sums); }
+    static void storeInt16(std::int16_t* to, V x)
+    {
+        const __m256i wide = _mm256_cvtps_epi32(x);
+        _mm_storeu_si128(
+            static_cast<__m128i*>(static_cast<void*>(to)),
+            _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1)));
+    }
+    /// 2 · lanes numbers of 8 bits as 16 bits.
+    static void widen(const std::byte* from, std::int16_t* to)
+    {
+        const __m128i bytes =
+            _mm_loadu_si128(static_cast<const __m128i*>(static_cast<const void*>(from)));
+        _mm256_storeu_si256(static_cast<__m256i*>(static_cast<void*>(to)),
+                            _mm256_cvtepi8_epi16(bytes));
+    }
     static void loadNibbles(const std::byte* from, V& low, V& high)
     {
         const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadu_si64(from));
