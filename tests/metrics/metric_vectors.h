@@ -12,11 +12,15 @@ namespace muster::test {
 
 /// Arrays with the results of scikit-learn and scipy, made by make_metric_vectors.py: the committed
 /// file, or the one that MUSTER_METRIC_VECTORS names.
-inline nlohmann::json metricVectors()
+inline const nlohmann::json& metricVectors()
 {
-    const char* named = std::getenv("MUSTER_METRIC_VECTORS");
-    std::ifstream file(named != nullptr ? named : MUSTER_TEST_DATA "/inputs/metric_vectors.json");
-    return nlohmann::json::parse(file, nullptr, false);
+    static const nlohmann::json vectors = [] {
+        const char* named = std::getenv("MUSTER_METRIC_VECTORS");
+        std::ifstream file(named != nullptr ? named
+                                            : MUSTER_TEST_DATA "/inputs/metric_vectors.json");
+        return nlohmann::json::parse(file, nullptr, false);
+    }();
+    return vectors;
 }
 
 /// Equal to 1e-12, relative to the larger one above 1.

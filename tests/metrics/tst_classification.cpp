@@ -73,7 +73,7 @@ private Q_SLOTS:
 void TestClassification::sameAsScikitLearn_data()
 {
     QTest::addColumn<int>("number");
-    const json vectors = test::metricVectors();
+    const json& vectors = muster::test::metricVectors();
     QVERIFY(!vectors.is_discarded());
     for (int i = 0; i < static_cast<int>(vectors["classification"].size()); ++i)
         QTest::addRow("case %d", i) << i;
@@ -82,7 +82,8 @@ void TestClassification::sameAsScikitLearn_data()
 void TestClassification::sameAsScikitLearn()
 {
     QFETCH(int, number);
-    const json test = test::metricVectors()["classification"][static_cast<std::size_t>(number)];
+    const json& test =
+        muster::test::metricVectors()["classification"][static_cast<std::size_t>(number)];
     const json& expected = test["expected"];
     const auto classes = test["classes"].get<std::uint32_t>();
     const auto labels = test["labels"].get<Ints>();
@@ -125,7 +126,7 @@ void TestClassification::sameAsScikitLearn()
 void TestClassification::multiLabelSameAsScikitLearn_data()
 {
     QTest::addColumn<int>("number");
-    const json vectors = test::metricVectors();
+    const json& vectors = muster::test::metricVectors();
     for (int i = 0; i < static_cast<int>(vectors["multi_label"].size()); ++i)
         QTest::addRow("case %d", i) << i;
 }
@@ -133,7 +134,8 @@ void TestClassification::multiLabelSameAsScikitLearn_data()
 void TestClassification::multiLabelSameAsScikitLearn()
 {
     QFETCH(int, number);
-    const json test = test::metricVectors()["multi_label"][static_cast<std::size_t>(number)];
+    const json& test =
+        muster::test::metricVectors()["multi_label"][static_cast<std::size_t>(number)];
     const json& expected = test["expected"];
     const auto scores = multiLabelScores(bytes(test["truth"]), bytes(test["predicted"]),
                                          test["labels"].get<std::uint32_t>(),

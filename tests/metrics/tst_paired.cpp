@@ -54,7 +54,7 @@ private Q_SLOTS:
 
 void TestPaired::distributionsAreThoseOfScipy()
 {
-    const json vectors = test::metricVectors()["distributions"];
+    const json& vectors = muster::test::metricVectors()["distributions"];
     for (const json& row : vectors["student"])
         QVERIFY2(isNear(studentTwoSided(row[0].get<double>(), row[1].get<double>()),
                         row[2].get<double>(), 1e-11),
@@ -84,7 +84,7 @@ void TestPaired::distributionsAreThoseOfScipy()
 void TestPaired::sameAsScipy_data()
 {
     QTest::addColumn<int>("number");
-    const json vectors = test::metricVectors();
+    const json& vectors = muster::test::metricVectors();
     for (int i = 0; i < static_cast<int>(vectors["paired"].size()); ++i)
         QTest::addRow("case %d", i) << i;
 }
@@ -92,7 +92,7 @@ void TestPaired::sameAsScipy_data()
 void TestPaired::sameAsScipy()
 {
     QFETCH(int, number);
-    const json test = test::metricVectors()["paired"][static_cast<std::size_t>(number)];
+    const json& test = muster::test::metricVectors()["paired"][static_cast<std::size_t>(number)];
     const json& expected = test["expected"];
     const auto value = [&](const char* name) { return expected[name].get<double>(); };
     const auto a = test["a"].get<Values>();
