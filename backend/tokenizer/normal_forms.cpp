@@ -281,12 +281,12 @@ public:
                 return false;
             isModified = true;
             const std::vector<PlacedChar> parts = placedChars(match->replacement);
-            // The first part takes the difference of the counts as its change, which moves the
-            // places of what follows. Hugging Face does so, and the ids do not depend on it.
+            // Parts replace characters one by one; what is left over is new, or is taken away
+            // behind the last character, which may stand before this one.
             for (std::size_t i = 0; i < parts.size(); ++i)
-                changes.push_back({parts[i].codePoint, i == 0 ? static_cast<int>(parts.size()) -
-                                                                    static_cast<int>(oldCount)
-                                                              : static_cast<int>(i)});
+                changes.push_back({parts[i].codePoint, i < oldCount ? 0 : 1});
+            if (parts.size() < oldCount && !changes.empty())
+                changes.back().change -= static_cast<int>(oldCount - parts.size());
             return true;
         };
         const ShortClusters clusters(text);
