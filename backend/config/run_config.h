@@ -38,6 +38,8 @@ enum class LmProtocol {
 };
 /// Which targets of a window the non-overlapping protocol scores.
 enum class ScoredPart { All, SecondHalf };
+/// What the per-document protocol does with a document longer than a window.
+enum class LongDocuments { Roll, Truncate };
 /// What one document of a text file is.
 enum class Documents { File, Lines, BlankLines, Separator, HfRows };
 
@@ -76,10 +78,14 @@ struct LmConfig {
     std::uint32_t maxLength = 0; ///< tokens of a window; 0 = the model's positions, at most 4096
     std::uint32_t stride = 0;    ///< tokens from window to window; 0 = half the window
     Documents documents = Documents::File;
-    std::string separator;      ///< between documents; documents = separator
-    std::string field = "text"; ///< of JSONL lines
-    Switch bos = Switch::Auto;  ///< beginning-of-text token before each document; Auto: as the
-                                ///< tokenizer does by itself
+    LongDocuments longDocuments = LongDocuments::Roll;
+    Switch join = Switch::Auto;  ///< tokens of all documents as one stream; Auto: for `stream`
+    Switch strip = Switch::Auto; ///< documents without blanks and line ends around them; Auto: no
+    Switch dropUnfinished = Switch::Auto; ///< leave out a text that no separator ends; Auto: no
+    std::string separator;                ///< between documents; documents = separator
+    std::string field = "text";           ///< of JSONL lines
+    Switch bos = Switch::Auto; ///< beginning-of-text token before each document; Auto: as the
+                               ///< tokenizer does by itself
     std::optional<std::uint64_t> windows; ///< only the first windows, this many
     Switch tokenLosses = Switch::Auto;    ///< keep the loss of each token; Auto: no
     std::uint32_t batch = 8;              ///< batch size of the ledger of wrong averages
@@ -95,7 +101,7 @@ struct ClassificationConfig {
     Switch header = Switch::Auto;
     std::string delimiter;       ///< one character, `\t` for a tab; empty = guessed
     std::string labelSeparator;  ///< between the labels of a row (multi-label); empty = one label
-    std::string labelOffset;     ///< number of the first class in files with numbers; empty = found
+    std::string labelOffset;     ///< number of the first class in files with numbers; empty = 0
     std::uint32_t maxLength = 0; ///< tokens, longer texts are cut; 0 = the model's, at most 512
     double threshold = 0.5;      ///< multi-label: probability from which a label is predicted
     std::string positive;        ///< class of binary precision, recall, F1; empty = the second

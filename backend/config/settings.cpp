@@ -27,6 +27,7 @@ constexpr std::array<std::string_view, 10> protocolNames{
     "per-document", "non-overlapping",   "stream",     "hf-doc", "hf-exact", "hf-fixed", "lm-eval",
     "llama.cpp",    "llama.cpp-strided", "opencompass"};
 constexpr std::array<std::string_view, 2> scoredPartNames{"all", "second-half"};
+constexpr std::array<std::string_view, 2> longDocumentNames{"roll", "truncate"};
 constexpr std::array<std::string_view, 5> documentNames{"file", "lines", "blank-lines", "separator",
                                                         "hf-rows"};
 constexpr std::array<std::string_view, 5> scheduleNames{"dynamic", "block", "stride", "balanced",
@@ -60,6 +61,10 @@ constexpr Names namesOf(LmProtocol)
 constexpr Names namesOf(ScoredPart)
 {
     return scoredPartNames;
+}
+constexpr Names namesOf(LongDocuments)
+{
+    return longDocumentNames;
 }
 constexpr Names namesOf(Documents)
 {
@@ -269,6 +274,19 @@ std::vector<Setting> makeTable()
                                              "What one document of a text file is."),
         row<&R::lm, &LmConfig::separator>("lm.separator", Text, E::Numbers,
                                           "Text between two documents (documents = separator)."),
+        choice<&R::lm, &LmConfig::longDocuments>(
+            "lm.long_documents", longDocumentNames, E::Numbers,
+            "What per-document does with a document longer than a window."),
+        onOff<&R::lm, &LmConfig::join>(
+            "lm.join",
+            "Put the tokens of all documents into one stream; auto does so for protocol stream.",
+            E::Numbers),
+        onOff<&R::lm, &LmConfig::strip>(
+            "lm.strip", "Leave out blanks and line ends around a document; auto is false.",
+            E::Numbers),
+        onOff<&R::lm, &LmConfig::dropUnfinished>(
+            "lm.drop_unfinished", "Leave out a last text that no separator ends; auto is false.",
+            E::Numbers),
         row<&R::lm, &LmConfig::field>("lm.field", Text, E::Numbers,
                                       "Field of a JSONL line that holds the text."),
         onOff<&R::lm, &LmConfig::bos>(

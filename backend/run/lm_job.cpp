@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "data/text_reader.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/whole_text.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <thread>
 
 namespace muster::run {
 
@@ -20,6 +22,8 @@ namespace {
 
 /// Texts of more bytes than this in all are not stored in the run file.
 constexpr std::uint64_t mostTextBytes = std::uint64_t{256} << 20U;
+/// Longest text that is tokenised as one: byte offsets have 32 bits.
+constexpr std::uint64_t longestText = (std::uint64_t{1} << 32U) - 2;
 /// Longest window that is taken when the configuration names none.
 constexpr std::uint32_t longestAutomatic = 4096;
 
@@ -125,6 +129,9 @@ Result<task::LmRules> rulesOf(const config::RunConfig& config, const tokenizer::
     rules.scoredPart = config.lm.scoredPart == config::ScoredPart::SecondHalf
                            ? task::ScoredPart::SecondHalf
                            : task::ScoredPart::All;
+    rules.longDocument = config.lm.longDocuments == config::LongDocuments::Truncate
+                             ? task::LongDocument::Truncate
+                             : task::LongDocument::Roll;
     if (tok != nullptr) {
         const tokenizer::SpecialTokens& special = tok->specials();
         const auto begin = special.bos ? special.bos : special.eos;
@@ -209,6 +216,9 @@ Status LmJob::read()
     // lm-evaluation-harness puts the prefix token in front itself; a second one would be scored
     // (T-71) and is added only when it is asked for.
     const bool isLmEval = m_rules.protocol == task::LmProtocol::LmEval;
+    const bool isJoined =
+        m_config.lm.join == config::Switch::On || (m_config.lm.join == config::Switch::Auto &&
+                                                   (m_rules.protocol == task::LmProtocol::Stream));
     std::vector<std::int32_t> before;
     std::vector<std::int32_t> behind;
     if (m_config.lm.bos == config::Switch::On && tok.specials().bos) {
@@ -227,96 +237,85 @@ Status LmJob::read()
     options.documents = ruleOf(m_config);
     options.separator = m_config.lm.separator;
     options.field = m_config.lm.field;
+    options.ends = m_config.lm.strip == config::Switch::On ? data::DocumentEnds::Strip
+                                                           : data::DocumentEnds::Keep;
+    options.unfinished = m_config.lm.dropUnfinished == config::Switch::On
+                             ? data::UnfinishedDocument::Drop
+                             : data::UnfinishedDocument::Keep;
     options.read.limit = m_config.data.limit;
     options.read.subset = m_config.data.subset;
     m_items = std::make_shared<plan::ItemTable>(wire::UnitKind::Lm);
+    const unsigned threads = std::max(1U, std::thread::hardware_concurrency());
     double tokenizeMs = 0.0;
     tokenizer::Encoding encoding;
-    std::vector<std::int32_t> ids;
+    Stream stream; // the document at hand, or all of them when they are joined
     std::uint64_t unscored = 0;
     std::vector<SampleIndex> firstUnscored;
     const std::uint64_t most =
         m_config.lm.windows.value_or(std::numeric_limits<std::uint64_t>::max());
-    const auto sink = [&](const data::Document& document) -> Status {
-        DocumentInfo info;
-        info.name = std::string(document.id);
-        info.hash = document.hash;
-        if (m_windows.size() >= most) {
-            m_documents.push_back(std::move(info));
-            return {};
-        }
-        const std::int64_t tokenizing = monotonicNs();
-        tok.encode(document.text, encoding);
-        tokenizeMs += millisecondsSince(tokenizing);
-        ids.clear();
-        ids.reserve(encoding.size() + before.size() + behind.size());
-        ids.insert(ids.end(), before.begin(), before.end());
-        ids.insert(ids.end(), encoding.ids.begin(), encoding.ids.end());
-        ids.insert(ids.end(), behind.begin(), behind.end());
-        info.tokens = ids.size();
-        m_totalTokens += ids.size();
-        m_documentBytes += document.text.size();
-        auto windows = task::planLmWindows(ids.size(), m_rules);
-        if (!windows)
-            return fail(windows.error().during(fmt::format("document {}", document.id)));
-        // Bytes before token t of `ids`; rises, and covers the whole text from 0 to its end.
-        const auto byteBefore = [&](std::uint64_t t) -> std::uint64_t {
-            if (t <= before.size())
-                return 0;
-            const std::uint64_t inner = t - before.size();
-            return inner >= encoding.size() ? document.text.size()
-                                            : encoding.end[static_cast<std::size_t>(inner) - 1];
+    const auto append = [&](std::string_view text) {
+        const auto from = static_cast<std::uint32_t>(stream.text.size());
+        stream.text += text;
+        const auto special = [&](const std::vector<std::int32_t>& tokens, std::uint32_t at) {
+            stream.ids.insert(stream.ids.end(), tokens.begin(), tokens.end());
+            stream.begin.resize(stream.ids.size(), at);
+            stream.end.resize(stream.ids.size(), at);
         };
-        const auto number = static_cast<std::uint32_t>(m_documents.size());
-        std::uint64_t scored = 0;
-        for (const task::LmWindow& window : *windows) {
-            if (m_windows.size() >= most)
-                break;
-            if (window.scored() == 0 && m_rules.protocol != task::LmProtocol::HfDoc &&
-                m_rules.protocol != task::LmProtocol::HfExact)
-                continue;
-            const auto item = task::lmItemTokens(ids, window);
-            Window made;
-            made.document = number;
-            made.begin = window.begin;
-            made.tokens = static_cast<std::uint32_t>(window.end - window.begin);
-            made.scoredFrom = window.scoredFrom;
-            made.itemTokens = static_cast<std::uint32_t>(item.size());
-            made.weight = window.weight;
-            made.beginByte = byteBefore(window.begin + window.scoredFrom);
-            made.endByte = std::max(made.beginByte, byteBefore(window.end));
-            const TextCounts counts = countText(document.text, made.beginByte, made.endByte);
-            made.words = counts.words;
-            made.characters = counts.characters;
-            scored += window.scored();
-            m_items->append(SampleIndex(m_windows.size()), item, {},
-                            task::lmItemScoredFrom(window));
-            m_windows.push_back(made);
+        special(before, from);
+        const std::int64_t tokenizing = monotonicNs();
+        tokenizer::encodeText(tok, text, threads, encoding);
+        tokenizeMs += millisecondsSince(tokenizing);
+        stream.ids.insert(stream.ids.end(), encoding.ids.begin(), encoding.ids.end());
+        for (std::size_t t = 0; t < encoding.size(); ++t) {
+            stream.begin.push_back(from + encoding.begin[t]);
+            stream.end.push_back(from + encoding.end[t]);
         }
-        if (scored == 0) {
+        special(behind, static_cast<std::uint32_t>(stream.text.size()));
+    };
+    const auto sink = [&](const data::Document& document) -> Status {
+        if (stream.text.size() + document.text.size() > longestText)
+            return fail(Error::Kind::Invalid, "E-RUN-009",
+                        fmt::format("document {} makes {} bytes of one text, and one text may "
+                                    "have {}. Cut it into documents (lm.documents).",
+                                    document.id, stream.text.size() + document.text.size(),
+                                    longestText));
+        if (m_windows.size() < most)
+            append(document.text);
+        if (isJoined)
+            return {};
+        const std::size_t windows = m_windows.size();
+        if (const Status cut = addWindows(std::string(document.id), document.hash, stream, most);
+            !cut)
+            return cut;
+        std::uint64_t scored = 0;
+        for (std::size_t w = windows; w < m_windows.size(); ++w)
+            scored += m_windows[w].scored();
+        if (scored == 0 && windows < most) {
             ++unscored;
             if (firstUnscored.size() < 20)
                 firstUnscored.push_back(document.index);
         }
-        m_hasTexts = m_hasTexts && m_documentBytes <= mostTextBytes;
-        if (m_hasTexts) {
-            info.text = std::string(document.text);
-            info.tokenBegin = encoding.begin;
-            info.tokenEnd = encoding.end;
-        }
-        m_documents.push_back(std::move(info));
+        stream = {};
         return {};
     };
     auto summary = data::readDocuments(m_config.data.files, options, sink);
     if (!summary)
         return fail(summary.error());
+    if (isJoined) {
+        const Hash128 hash = data::documentHash("joined", stream.text);
+        if (const Status cut = addWindows("joined", hash, stream, most); !cut)
+            return cut;
+    }
     if (!m_hasTexts)
         for (DocumentInfo& document : m_documents) {
             document.text = {};
             document.tokenBegin = {};
             document.tokenEnd = {};
         }
-    m_digests.data = summary->digest;
+    UnorderedDigest digest;
+    for (std::size_t d = 0; d < m_documents.size(); ++d)
+        digest.add(d, m_documents[d].hash);
+    m_digests.data = digest.result();
     m_warnings = std::move(summary->warnings);
     if (unscored > 0)
         m_warnings.push_back(
@@ -336,6 +335,59 @@ Status LmJob::read()
                                 m_totalTokens, m_totalTokens == 1 ? "" : "s", m_documents.size(),
                                 m_documents.size() == 1 ? "" : "s",
                                 task::lmProtocolName(m_rules.protocol)));
+    return {};
+}
+
+Status LmJob::addWindows(std::string name, const Hash128& hash, Stream& stream, std::uint64_t most)
+{
+    DocumentInfo info;
+    info.name = std::move(name);
+    info.hash = hash;
+    info.tokens = stream.ids.size();
+    m_totalTokens += stream.ids.size();
+    m_documentBytes += stream.text.size();
+    const auto number = static_cast<std::uint32_t>(m_documents.size());
+    auto windows = task::planLmWindows(stream.ids.size(), m_rules);
+    if (!windows)
+        return fail(windows.error().during(fmt::format("document {}", info.name)));
+    // Bytes before token t; rises, and covers the whole text from 0 to its end.
+    std::uint64_t furthest = 0;
+    std::vector<std::uint64_t> bytesBefore(stream.ids.size() + 1, 0);
+    for (std::size_t t = 0; t < stream.ids.size(); ++t) {
+        furthest = std::max<std::uint64_t>(furthest, stream.end[t]);
+        bytesBefore[t + 1] = furthest;
+    }
+    bytesBefore.back() = stream.text.size();
+    const bool keepsEmpty = m_rules.protocol == task::LmProtocol::HfDoc ||
+                            m_rules.protocol == task::LmProtocol::HfExact;
+    for (const task::LmWindow& window : *windows) {
+        if (m_windows.size() >= most)
+            break;
+        if (window.scored() == 0 && !keepsEmpty)
+            continue;
+        const auto item = task::lmItemTokens(stream.ids, window);
+        Window made;
+        made.document = number;
+        made.begin = window.begin;
+        made.tokens = static_cast<std::uint32_t>(window.end - window.begin);
+        made.scoredFrom = window.scoredFrom;
+        made.itemTokens = static_cast<std::uint32_t>(item.size());
+        made.weight = window.weight;
+        made.beginByte = bytesBefore[static_cast<std::size_t>(window.begin + window.scoredFrom)];
+        made.endByte = std::max(made.beginByte, bytesBefore[static_cast<std::size_t>(window.end)]);
+        const TextCounts counts = countText(stream.text, made.beginByte, made.endByte);
+        made.words = counts.words;
+        made.characters = counts.characters;
+        m_items->append(SampleIndex(m_windows.size()), item, {}, task::lmItemScoredFrom(window));
+        m_windows.push_back(made);
+    }
+    m_hasTexts = m_hasTexts && m_documentBytes <= mostTextBytes;
+    if (m_hasTexts) {
+        info.text = std::move(stream.text);
+        info.tokenBegin = std::move(stream.begin);
+        info.tokenEnd = std::move(stream.end);
+    }
+    m_documents.push_back(std::move(info));
     return {};
 }
 
@@ -425,6 +477,9 @@ Status LmJob::loadPlan(store::RunFile& file, const nlohmann::json& detail)
     m_rules.scoredPart = m_config.lm.scoredPart == config::ScoredPart::SecondHalf
                              ? task::ScoredPart::SecondHalf
                              : task::ScoredPart::All;
+    m_rules.longDocument = m_config.lm.longDocuments == config::LongDocuments::Truncate
+                               ? task::LongDocument::Truncate
+                               : task::LongDocument::Roll;
     m_rules.maxLength = detail.at("max_length").get<std::uint32_t>();
     m_rules.stride = detail.at("stride").get<std::uint32_t>();
     if (!detail.at("prefix_token").is_null())

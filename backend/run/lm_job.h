@@ -77,6 +77,13 @@ private:
         Hash128 hash;
         std::uint64_t tokens = 0;
     };
+    /// Text and tokens, special ones included; begin and end are bytes of the text [tokens].
+    struct Stream {
+        std::string text;
+        std::vector<std::int32_t> ids;
+        std::vector<std::uint32_t> begin;
+        std::vector<std::uint32_t> end;
+    };
     struct Scored {
         wire::LmOutput output;
         bool isComplete = false;
@@ -89,6 +96,9 @@ private:
     void sampleCompleted(SampleIndex sample) override;
     [[nodiscard]] Status readSynthetic(std::uint64_t windows);
     [[nodiscard]] Status read();
+    /// Cuts one text into windows, at most so many in all; takes the stream's content.
+    [[nodiscard]] Status addWindows(std::string name, const Hash128& hash, Stream& stream,
+                                    std::uint64_t most);
     [[nodiscard]] Status finishPreparation();
     [[nodiscard]] Scored decode(SampleIndex sample) const;
     [[nodiscard]] metrics::LedgerOptions ledgerOptions() const;
