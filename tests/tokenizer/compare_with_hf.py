@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import unicodedata
 from pathlib import Path
 
 try:
@@ -355,6 +356,10 @@ def main():
                 # A variant differs from what it is made of in how it cuts and normalises; random
                 # strings and a tenth of the texts show that.
                 few = texts[::10] if "," in name or "normalizer" in name or "pre-tokenizer" in name else texts
+                # Expressions without a reader of their own take the properties of PCRE2, which may be
+                # of an older Unicode: characters that are younger than this Python are left out.
+                if "deepseek" in name or "Split" in name or "normalizer sequence" in name:
+                    few = [t for t in few if all(unicodedata.category(c) != "Cn" for c in t)]
                 wrong += compare(name, folder, theirs, few, args.program, root)
     return 1 if wrong else 0
 
