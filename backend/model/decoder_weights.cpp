@@ -205,7 +205,7 @@ private:
             if (!isFinite || !(scales[lane] > 0.0F))
                 continue;
             for (std::size_t k = 0; k < to.depth; ++k)
-                out[k * width + lane] = static_cast<std::int8_t>(
+                out[elementOf(to.type, k, lane, width)] = static_cast<std::int8_t>(
                     std::clamp(std::nearbyint(row[k] / scales[lane]), -largest, largest));
         }
     }

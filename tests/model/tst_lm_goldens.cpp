@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <numeric>
 
 using namespace muster;
 using namespace muster::model;
@@ -64,6 +65,8 @@ class TestLmGoldens final : public QObject {
 
 private Q_SLOTS:
     void stories260K();
+    void lowPrecisionsOfATrainedModel_data();
+    void lowPrecisionsOfATrainedModel();
     void tinyGpt2();
     void smollm2();
 };
@@ -76,6 +79,42 @@ void TestLmGoldens::stories260K()
     QVERIFY2(model, model ? "" : model.error().text().c_str());
     QCOMPARE((*model)->identity().parameters, std::uint64_t{260032});
     compareBeginning(**model, readJson(golden), 2e-5);
+}
+
+void TestLmGoldens::lowPrecisionsOfATrainedModel_data()
+{
+    QTest::addColumn<int>("precision");
+    QTest::addColumn<double>("tolerance");
+    QTest::newRow("bfloat16") << static_cast<int>(Precision::Bfloat16) << 0.01;
+    QTest::newRow("int8") << static_cast<int>(Precision::Int8) << 0.01;
+    QTest::newRow("int8-dynamic") << static_cast<int>(Precision::Int8Dynamic) << 0.02;
+    QTest::newRow("int4") << static_cast<int>(Precision::Int4) << 0.15;
+}
+
+void TestLmGoldens::lowPrecisionsOfATrainedModel()
+{
+    QFETCH(int, precision);
+    QFETCH(double, tolerance);
+    MUSTER_SHARED_OR_SKIP(path, "data/models/stories260K-hf");
+    MUSTER_SHARED_OR_SKIP(golden, "goldens/stories260K/tinystories.stream512.json");
+    const auto expected = readJson(golden);
+    const auto losses = expected.at("token_nll_of_window_0").get<std::vector<double>>();
+    const auto mean = std::accumulate(losses.begin(), losses.begin() + 63, 0.0) / 63;
+    for (const auto engine : {Engine::Automatic, Engine::Plain}) {
+        const auto model = loadLmModel({.path = path,
+                                        .kind = wire::UnitKind::Lm,
+                                        .precision = static_cast<Precision>(precision)},
+                                       engine);
+        QVERIFY2(model, model ? "" : model.error().text().c_str());
+        const auto outputs =
+            (*model)->compute(unitOf(expected.at("first_64").get<std::vector<std::int32_t>>()));
+        QVERIFY(outputs);
+        const auto output = wire::decodeLm(outputs->front().payload, 63);
+        QVERIFY(output);
+        const auto difference = output->lossSum / 63 - mean;
+        qInfo("mean loss differs by %g nats", difference);
+        QVERIFY(std::fabs(difference) < tolerance);
+    }
 }
 
 void TestLmGoldens::tinyGpt2()

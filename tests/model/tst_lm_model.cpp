@@ -246,7 +246,7 @@ void TestLmModel::lowPrecisionsAreNear_data()
     QTest::addColumn<double>("tolerance");
     QTest::newRow("bfloat16") << static_cast<int>(Precision::Bfloat16) << 0.03;
     QTest::newRow("int8") << static_cast<int>(Precision::Int8) << 0.03;
-    QTest::newRow("int8-dynamic") << static_cast<int>(Precision::Int8Dynamic) << 0.4;
+    QTest::newRow("int8-dynamic") << static_cast<int>(Precision::Int8Dynamic) << 0.1;
     QTest::newRow("int4") << static_cast<int>(Precision::Int4) << 0.4;
 }
 
