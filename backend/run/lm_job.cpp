@@ -372,7 +372,7 @@ Status LmJob::addWindows(std::string name, const Hash128& hash, Stream& stream, 
         made.tokens = static_cast<std::uint32_t>(window.end - window.begin);
         made.scoredFrom = window.scoredFrom;
         made.itemTokens = static_cast<std::uint32_t>(item.size());
-        made.weight = window.weight;
+        made.weight = task::hfDocWeight(window, m_rules);
         made.beginByte = bytesBefore[static_cast<std::size_t>(window.begin + window.scoredFrom)];
         made.endByte = std::max(made.beginByte, bytesBefore[static_cast<std::size_t>(window.end)]);
         const TextCounts counts = countText(stream.text, made.beginByte, made.endByte);

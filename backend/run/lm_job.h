@@ -43,7 +43,7 @@ public:
         std::uint32_t scoredFrom = 0; ///< first target, from `begin`
         std::uint32_t itemTokens = 0; ///< with a prefix token
         std::uint64_t begin = 0;
-        std::uint64_t weight = 0; ///< task::LmWindow::weight
+        std::uint64_t weight = 0; ///< task::hfDocWeight()
         std::uint64_t beginByte = 0;
         std::uint64_t endByte = 0;
         std::uint32_t words = 0; ///< that begin in the text

@@ -101,9 +101,9 @@ def main():
     if args.limit:
         command += ["--limit", str(args.limit)]
     for run in json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["runs"]:
-        rate = run["questions_per_s"]
+        rate = run["samples_per_s"]
         line = f"muster       {run['dtype']:<9} {rate:7.2f} q/s   loop {run['loop_s']:.2f} s   start-up {run['start_up_s']:.2f} s"
-        line += f"   EM {run['exact_match']:.2f} F1 {run['f1']:.2f}"
+        line += f"   EM {run['metrics']['exact_match']:.2f} F1 {run['metrics']['f1']:.2f}"
         peers = ["bfloat16"] if run["dtype"] == "bfloat16" else ["default", "dynamic", "tuned"]
         line += "".join(f"   {rate / rates[p]:.2f} x {p}" for p in peers if p in rates)
         print(line)
