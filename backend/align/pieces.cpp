@@ -143,7 +143,7 @@ std::vector<Piece> mostLikelyPieces(const RowScores& scores, std::span<const std
 Change placeOfChange(const RowScores& scores, const Piece& before, const Piece& after)
 {
     // Gain of taking rows up to b for `before`, relative to the place found.
-    constexpr double slack = 6.0;
+    constexpr double slack = 8.0;
     constexpr std::uint64_t reach = 512;
     const auto difference = [&](std::uint64_t row) {
         return static_cast<double>(scores.at(row, shifted(row, before.shift))) -

@@ -3,7 +3,7 @@
 
 # Bottom to top; a module may use only what stands before it.
 set(MUSTER_MODULE_ORDER
-    base config wire data tokenizer plan task metrics align store comm model eval launch report run
+    base config wire data tokenizer plan task metrics align store comm model eval launch report foreign run
     ui)
 set(MUSTER_QT_MODULES launch run ui)
 

@@ -260,6 +260,10 @@ inline Distorted distort(const std::vector<std::uint32_t>& p, int kind, std::mt1
 inline bool isRight(const align::OrderDiagnosis& found, const Distorted& made)
 {
     using align::Disorder;
+    // Exchanging ranks 1 and 2 of 4 is the same as two strides gathered after every two rows.
+    if (made.disorder == Disorder::RanksExchanged && found.disorder == Disorder::StepMajor)
+        return made.world == 4 && made.rankA == 1 && made.rankB == 2 && found.worldSize == 2 &&
+               found.batch == 2;
     if (found.disorder != made.disorder)
         return false;
     switch (made.disorder) {
