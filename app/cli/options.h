@@ -45,12 +45,39 @@ struct StopOptions {
     double graceS = 10.0;
 };
 
+/// How a result file of another program is read and what it is compared with.
+struct ForeignOptions {
+    std::string target; ///< file, folder of shards, or pattern
+    std::vector<std::filesystem::path> data;
+    std::string indexField; ///< empty: guessed
+    std::string idField;
+    std::string predictionField;
+    std::string labelField;     ///< of the result file
+    std::string dataTextField;  ///< of the data
+    std::string dataLabelField; ///< of the data
+    std::int64_t shift = 64;    ///< how far the shift scan looks
+    std::uint64_t world = 0;    ///< of the cross matrix; 0: as found
+    std::string normalizer = "squad-en/1";
+};
+
 /// `verify RUN|FILE`.
 struct VerifyOptions {
     std::string target;
     std::vector<std::filesystem::path> data;
-    std::int64_t shift = 64; ///< how far the shift scan looks
-    std::string normalizer = "squad-en/1";
+    ForeignOptions foreign; ///< the same target and data
+};
+
+/// `align FILE` and `import FILE`.
+struct AlignOptions {
+    ForeignOptions foreign;
+    std::optional<std::filesystem::path> output; ///< --repair of align, -o of import
+};
+
+/// `explain`.
+struct ExplainOptions {
+    ForeignOptions foreign;
+    double metric = 0.0; ///< percent
+    std::string name;    ///< of the metric; empty: any
 };
 
 /// `score FILE`.
@@ -64,6 +91,7 @@ struct ScoreOptions {
     std::string sums = "plain";          ///< how the 2.0 totals are summed: plain or compensated
     std::vector<std::string> abstentions;
     bool hasAllRows = false; ///< per-question scores too
+    ForeignOptions foreign;  ///< for files that are no JSON object of answers
 };
 
 /// `show RUN`.
@@ -86,8 +114,9 @@ struct HistoryOptions {
     std::uint64_t limit = 20;
 };
 
-/// `demo`.
+/// `demo [qa|lm]`.
 struct DemoOptions {
+    std::string name = "qa";
     std::string inject;
     std::vector<config::FlagSetting> flags;
 };
@@ -121,6 +150,8 @@ struct Invocation {
     ResumeOptions resume;
     StopOptions stop;
     VerifyOptions verify;
+    AlignOptions align;
+    ExplainOptions explain;
     ScoreOptions score;
     ShowOptions show;
     ExportOptions exported;

@@ -24,6 +24,12 @@ ExitCode dispatch(const Context& context)
         return stopVerb(context);
     if (verb == "verify")
         return verifyVerb(context);
+    if (verb == "align")
+        return alignVerb(context);
+    if (verb == "import")
+        return importVerb(context);
+    if (verb == "explain")
+        return explainVerb(context);
     if (verb == "score")
         return scoreVerb(context);
     if (verb == "show")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
+#include "data/format.h"
 #include "data/squad_reader.h"
+#include "foreign_input.h"
 #include "metrics/squad.h"
 #include "run_end.h"
 #include "verbs.h"
@@ -154,8 +156,54 @@ void addV2(Table& table, const metrics::SquadTotals& totals)
     table.add("reachable_f1_thresh", best.reachableF1.threshold);
 }
 
+/// Whether the file is a JSON object of answers and the data are SQuAD's: read as the official
+/// scripts do.
+bool isOfficial(const ScoreOptions& options)
+{
+    if (options.data.empty() || !options.foreign.predictionField.empty() ||
+        !options.foreign.indexField.empty() || !options.foreign.idField.empty())
+        return false;
+    const auto format = data::detectFormat(options.data.front());
+    if (format && format->format != data::Format::Squad && format->format != data::Format::Unknown)
+        return false;
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(options.predictions, ignored))
+        return options.predictions.filename().string().find_first_of("*?") == std::string::npos &&
+               !std::filesystem::is_directory(options.predictions, ignored);
+    const auto file = foreign::readResultFile(options.predictions);
+    return !file || file->format == "SQuAD predictions";
+}
+
+/// Any other result file: scored against its data, with what its order is worth.
+Result<Answer> scoredForeign(const ScoreOptions& options)
+{
+    auto checked = analyseForeign(options.foreign);
+    if (!checked)
+        return fail(checked.error());
+    const auto& [input, analysis] = *checked;
+    Table table;
+    table.answer().json["format"] = input.file.format;
+    for (const auto& [key, value] : analysis.before)
+        table.add(key, value);
+    table.addCount("total", analysis.samples);
+    table.addCount("missing", analysis.samples - analysis.covered);
+    table.answer().json["missing"] = analysis.samples - analysis.covered;
+    table.answer().json["verdict"] = std::string(align::word(analysis.verdict));
+    Json warnings = Json::array();
+    for (const auto* list : {&input.file.notes, &analysis.notes, &analysis.findings}) {
+        for (const std::string& one : *list)
+            warnings.push_back(one);
+    }
+    table.answer().json["warnings"] = std::move(warnings);
+    table.answer().exitCode = align::exitCode(analysis.verdict);
+    table.answer().text += foreign::verdictLine(analysis) + "\n";
+    return std::move(table.answer());
+}
+
 Result<Answer> scored(const ScoreOptions& options)
 {
+    if (!isOfficial(options))
+        return scoredForeign(options);
     auto dataset = data::readSquad(options.data);
     if (!dataset)
         return fail(dataset.error());

@@ -42,6 +42,9 @@ struct Context {
 [[nodiscard]] ExitCode runVerb(const Context& context);     ///< run, plan, resume, demo
 [[nodiscard]] ExitCode stopVerb(const Context& context);    ///< stop
 [[nodiscard]] ExitCode verifyVerb(const Context& context);  ///< verify
+[[nodiscard]] ExitCode alignVerb(const Context& context);   ///< align
+[[nodiscard]] ExitCode importVerb(const Context& context);  ///< import
+[[nodiscard]] ExitCode explainVerb(const Context& context); ///< explain
 [[nodiscard]] ExitCode scoreVerb(const Context& context);   ///< score
 [[nodiscard]] ExitCode showVerb(const Context& context);    ///< show
 [[nodiscard]] ExitCode exportVerb(const Context& context);  ///< export
