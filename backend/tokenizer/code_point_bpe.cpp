@@ -57,7 +57,8 @@ Result<std::unique_ptr<WordModel>> CodePointBpe::make(CodePointBpeParts parts)
     };
     // A U+2581 that has a token and that no merge puts behind another character always starts
     // afresh, so that what stands before and behind it never meets.
-    bool splits = made->m_single[0x2581] != PieceTable::none;
+    // Without an unknown token a character may vanish, and what stood around it meets.
+    bool splits = made->m_single[0x2581] != PieceTable::none && parts.unk.has_value();
     for (const std::string& symbol : parts.whole)
         splits = splits && symbol.find(blankMark) == std::string::npos;
     std::string joined;
