@@ -79,16 +79,22 @@ void add(wire::Sums& sums, const wire::Sums& more)
 // Empty when the counts that the controller can form too are equal.
 std::string differenceOf(const wire::Sums& own, const wire::Sums& received)
 {
-    const std::array<std::tuple<const char*, std::int64_t, std::int64_t>, 4> parts = {{
+    const std::array<std::tuple<const char*, std::int64_t, std::int64_t>, 5> parts = {{
         {"items", own.items, received.items},
         {"errors", own.errors, received.errors},
         {"tokens", own.realTokens, received.realTokens},
         {"padding tokens", own.padTokens, received.padTokens},
+        {"scored tokens", own.scoredTokens, received.scoredTokens},
     }};
     for (const auto& [name, theirs, ours] : parts) {
         if (theirs != ours)
             return fmt::format("{} {} and {} arrived", theirs, name, ours);
     }
+    // The rank adds item by item and the controller unit by unit: n additions of doubles in another
+    // order differ by at most n ulp of the sum, as all losses have one sign.
+    const double bound = static_cast<double>(own.items + 1) * 0x1p-52 * std::abs(own.lossSum);
+    if (!(std::abs(own.lossSum - received.lossSum) <= bound))
+        return fmt::format("a loss of {} and {} arrived", own.lossSum, received.lossSum);
     return {};
 }
 
@@ -415,7 +421,13 @@ BlockResult Ledger::block(const wire::OutputBlock& block, RankId from)
         pads += row == Row::Pad ? 1U : 0U;
         if (row != Row::Pad) {
             ++sums.items;
-            sums.errors += (output.flags & wire::errorFlag) != 0 ? 1 : 0;
+            const bool isError = (output.flags & wire::errorFlag) != 0;
+            sums.errors += isError ? 1 : 0;
+            if (s.facts.kind == wire::UnitKind::Lm && !isError) {
+                const wire::LmHead head = wire::peekLm(output.payload);
+                sums.lossSum += head.lossSum;
+                sums.scoredTokens += head.scored;
+            }
         }
         s.rows.push_back(isOwned ? row : Row::WrongOwner);
     }
@@ -579,7 +591,7 @@ bool Ledger::State::compareTotals(std::uint64_t& compared, std::string& sentence
         (group->units != all.units || group->scoredTokens != all.scoredTokens))
         difference = "other units or scored tokens";
     // Adding W doubles in another order moves the sum by at most W ulp.
-    const double bound = static_cast<double>(world->size) * 0x1p-52 * std::abs(all.lossSum);
+    const double bound = static_cast<double>(world->size + 1) * 0x1p-52 * std::abs(all.lossSum);
     if (difference.empty() && !(std::abs(group->lossSum - all.lossSum) <= bound))
         difference = fmt::format("a loss of {} in place of {}", group->lossSum, all.lossSum);
     if (difference.empty()) {

@@ -22,10 +22,11 @@ namespace muster::align {
 struct PlanFacts {
     std::uint64_t samples = 0;
     std::uint64_t units = 0;
-    std::vector<std::uint64_t> itemSample; ///< SampleIndex of each item, rising [items]
-    std::vector<std::uint32_t> itemUnit;   ///< UnitId of each item; noUnit for none [items]
-    std::vector<Hash128> itemHash;         ///< wire::itemHash() [items], or empty: not checkable
-    std::vector<RankId> owners;            ///< fixed shares [units]; empty = ranks pull
+    std::vector<std::uint64_t> itemSample;    ///< SampleIndex of each item, rising [items]
+    std::vector<std::uint32_t> itemUnit;      ///< UnitId of each item; noUnit for none [items]
+    std::vector<Hash128> itemHash;            ///< wire::itemHash() [items], or empty: not checkable
+    wire::UnitKind kind = wire::UnitKind::Qa; ///< LM: losses are summed too (I6)
+    std::vector<RankId> owners;               ///< fixed shares [units]; empty = ranks pull
     Hash128 planDigest;
     Hash128 dataDigest;
 };

@@ -39,8 +39,15 @@ Status Loop::compute(const wire::Unit& unit)
     m_sums.items += static_cast<std::int64_t>(block.outputs.size());
     m_sums.realTokens += static_cast<std::int64_t>(block.realTokens);
     m_sums.padTokens += static_cast<std::int64_t>(block.padTokens);
-    for (const wire::Output& output : block.outputs)
-        m_sums.errors += (output.flags & wire::errorFlag) != 0 ? 1 : 0;
+    for (const wire::Output& output : block.outputs) {
+        const bool isError = (output.flags & wire::errorFlag) != 0;
+        m_sums.errors += isError ? 1 : 0;
+        if (unit.kind == wire::UnitKind::Lm && !isError) {
+            const wire::LmHead head = wire::peekLm(output.payload);
+            m_sums.lossSum += head.lossSum;
+            m_sums.scoredTokens += head.scored;
+        }
+    }
     m_progress.setDoneUnits(m_sequence);
 
     m_progress.enter(RankPhase::Waiting, TimeKind::Other);

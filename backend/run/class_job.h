@@ -43,6 +43,7 @@ public:
     /// Reads, tokenises and plans. Errors as Job::prepare(), readModelLabels(), classesOf().
     [[nodiscard]] static Result<std::unique_ptr<Job>> prepared(const config::RunConfig& config);
 
+    [[nodiscard]] wire::UnitKind kind() const override { return wire::UnitKind::Classification; }
     [[nodiscard]] std::vector<MetricSoFar> soFar() const override;
     [[nodiscard]] std::string_view sampleNoun() const override { return "rows"; }
     [[nodiscard]] Status summarize(report::RunResult& result,

@@ -48,7 +48,9 @@ nlohmann::ordered_json toJson(const wire::Sums& sums)
             {"items", sums.items},
             {"errors", sums.errors},
             {"real_tokens", sums.realTokens},
-            {"pad_tokens", sums.padTokens}};
+            {"pad_tokens", sums.padTokens},
+            {"scored_tokens", sums.scoredTokens},
+            {"loss_sum", sums.lossSum}};
 }
 
 nlohmann::ordered_json toJson(const wire::Hello& hello)

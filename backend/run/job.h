@@ -78,6 +78,7 @@ public:
     [[nodiscard]] std::span<const Hash128> itemHashes() const { return m_itemHashes; }
     /// Sample of each item [items].
     [[nodiscard]] std::span<const std::uint64_t> itemSamples() const { return m_itemSamples; }
+    [[nodiscard]] virtual wire::UnitKind kind() const = 0;
     [[nodiscard]] std::size_t itemCount() const { return m_itemSamples.size(); }
     [[nodiscard]] const Digests& digests() const { return m_digests; }
     void setModelDigest(std::string digest) { m_digests.model = std::move(digest); }

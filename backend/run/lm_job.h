@@ -59,6 +59,7 @@ public:
     [[nodiscard]] Result<std::vector<metrics::LedgerMatch>> explain(double seen,
                                                                     double tolerance) const;
 
+    [[nodiscard]] wire::UnitKind kind() const override { return wire::UnitKind::Lm; }
     [[nodiscard]] std::vector<MetricSoFar> soFar() const override;
     [[nodiscard]] std::string_view sampleNoun() const override { return "windows"; }
     [[nodiscard]] Status summarize(report::RunResult& result,

@@ -105,6 +105,7 @@ align::PlanFacts factsOf(const Job& job)
     facts.itemSample.assign(job.itemSamples().begin(), job.itemSamples().end());
     facts.itemUnit.assign(job.itemCount(), align::noUnit);
     facts.itemHash.assign(job.itemHashes().begin(), job.itemHashes().end());
+    facts.kind = job.kind();
     facts.planDigest = job.digests().plan;
     facts.dataDigest = job.digests().data;
     return facts;

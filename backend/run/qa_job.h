@@ -77,6 +77,7 @@ public:
         return m_scores;
     }
 
+    [[nodiscard]] wire::UnitKind kind() const override { return wire::UnitKind::Qa; }
     [[nodiscard]] std::vector<MetricSoFar> soFar() const override;
     [[nodiscard]] std::string_view sampleNoun() const override { return "questions"; }
     [[nodiscard]] Status summarize(report::RunResult& result,

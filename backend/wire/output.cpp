@@ -246,6 +246,15 @@ Result<LmOutput> decodeLm(std::span<const std::byte> payload, std::uint32_t targ
     return output;
 }
 
+LmHead peekLm(std::span<const std::byte> payload)
+{
+    ByteReader in(payload);
+    LmHead head;
+    head.lossSum = in.get<double>();
+    head.scored = in.get<std::uint32_t>();
+    return in.failed() ? LmHead{} : head;
+}
+
 // {u32 classes, f32 logit[classes]}
 std::vector<std::byte> encodeClass(const ClassOutput& output)
 {

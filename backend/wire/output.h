@@ -91,6 +91,14 @@ struct LmOutput {
 /// Error: Protocol (`E-WIRE-014`).
 [[nodiscard]] Result<LmOutput> decodeLm(std::span<const std::byte> payload, std::uint32_t targets);
 
+/// What encodeLm() put first: loss sum and targets, without a look at the rest; zeros for a payload
+/// that is too short. For sums that are formed while outputs pass by.
+struct LmHead {
+    double lossSum = 0.0;
+    std::uint32_t scored = 0;
+};
+[[nodiscard]] LmHead peekLm(std::span<const std::byte> payload);
+
 /// Logits of all classes of one item, as the head gives them [classes].
 struct ClassOutput {
     std::vector<float> logits;
