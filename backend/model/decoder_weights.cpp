@@ -371,6 +371,13 @@ DecoderLayout layOut(const DecoderShape& shape, const DecoderTensors& tensors,
         return NormPlace{gain, from.bias.shape.empty() ? nowhere : floats(shape.width)};
     };
     const auto matrix = [&](const MatrixTensors& from, PanelType type) {
+        // Weights that are bfloat16 in the checkpoint are kept so: half the memory, the same
+        // numbers.
+        const bool isHalf =
+            std::all_of(from.parts.begin(), from.parts.end(),
+                        [](const LinearTensors& part) { return part.weight.type == DType::Bf16; });
+        if (type == PanelType::Float32 && isHalf)
+            type = PanelType::Bfloat16;
         MatrixPlace place;
         place.type = type;
         place.depth = from.depth;

@@ -263,16 +263,39 @@ void TestLmModel::lowPrecisionsAreNear()
     }
 }
 
+/// The tiny models as F32 files: the same numbers in twice the memory.
 void TestLmModel::lowPrecisionsUseLessMemory()
 {
-    const auto bytes = [](Precision precision) {
-        const auto model = loadModel(optionsOf(dataOf("gpt2"), precision));
+    const QTemporaryDir directory;
+    copyModel("gpt2", directory, [](nlohmann::json&) {});
+    const auto file = pathOf(directory) / "model.safetensors";
+    const auto checkpoint = Checkpoint::open(pathOf(directory));
+    QVERIFY(checkpoint);
+    test::TinyTensors tensors;
+    for (const auto& [name, view] : checkpoint->tensors()) {
+        auto& tensor = tensors[name];
+        tensor.shape.assign(view.shape.begin(), view.shape.end());
+        tensor.values.resize(view.bytes.size() / 2);
+        readFloats(*plainKernels(), view, 0, tensor.values);
+    }
+    const auto small = loadModel(optionsOf(dataOf("gpt2")));
+    std::filesystem::remove(file);
+    writeText(file, test::safetensorsOf(tensors));
+    const auto bytes = [&](Precision precision) {
+        const auto model = loadModel(optionsOf(pathOf(directory), precision));
         return model ? static_cast<double>((*model)->identity().weightBytes) : 0.0;
     };
-    const auto full = bytes(Precision::Float32);
-    QVERIFY(full > 0);
-    QVERIFY(bytes(Precision::Bfloat16) < 0.7 * full);
-    QVERIFY(bytes(Precision::Int8) < 0.6 * full);
+    const auto full = loadModel(optionsOf(pathOf(directory)));
+    QVERIFY(small && full);
+    const auto unit = unitOf(someTokens(50));
+    const auto ofSmall = (*small)->compute(unit);
+    const auto ofFull = (*full)->compute(unit);
+    QVERIFY(ofSmall && ofFull && *ofSmall == *ofFull);
+    const auto fullBytes = bytes(Precision::Float32);
+    QVERIFY(static_cast<double>((*small)->identity().weightBytes) < 0.7 * fullBytes);
+    QVERIFY(bytes(Precision::Bfloat16) < 0.7 * fullBytes);
+    QVERIFY(bytes(Precision::Int8) < 0.6 * fullBytes);
+    QVERIFY(bytes(Precision::Int8Dynamic) < 0.6 * fullBytes);
     QVERIFY(bytes(Precision::Int4) < bytes(Precision::Int8));
 }
 
