@@ -81,7 +81,7 @@ Result<std::map<std::string, std::string_view>> zipMembers(std::string_view byte
         static_cast<void>(reader.take(commentSize));
         if (reader.failed())
             return refused("the directory of the zip file is cut");
-        while (extra.remaining() >= 4) {
+        while (!extra.failed() && extra.remaining() >= 4) {
             const auto id = extra.get<std::uint16_t>();
             ByteReader field(extra.take(extra.get<std::uint16_t>()));
             if (id != 1)
