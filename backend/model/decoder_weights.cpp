@@ -424,7 +424,10 @@ DecoderLayout layOut(const DecoderShape& shape, const DecoderTensors& tensors,
         to.attentionOutput = matrix(layer.attentionOutput, form.matrices);
         to.middleNorm = norm(layer.middleNorm);
         to.up = matrix(layer.up, form.matrices);
-        to.down = matrix(layer.down, form.matrices);
+        // The inputs of the last matrix have entries that are forty times their root mean square:
+        // 8 bits for each row are too few for the rest of them.
+        to.down = matrix(layer.down,
+                         form.matrices == PanelType::Int8Pairs ? PanelType::Int8 : form.matrices);
     }
     layout.finalNorm = norm(tensors.finalNorm);
     layout.head = matrix(tensors.head, form.head);
