@@ -335,6 +335,62 @@ struct CommandTree::State {
                         "Also the score of every question (with --json)");
     }
 
+    void addComparisons()
+    {
+        CLI::App* compare =
+            command(&app, "compare", "Compare runs: whether they can be, then what differs");
+        CompareOptions& into = invocation.compare;
+        CLI::Option* runs = compare->add_option("RUNS", into.runs,
+                                                "Run folders or abbreviated ids; the others are "
+                                                "compared with the first");
+        runs->type_name("RUN");
+        runs->required();
+        extras[runs] = {Completes::Folder, {}, true};
+        add(compare, "--preset", into.preset, "NAME",
+            "What is asked: metrics, determinism (what changed at all), scaling", Completes::Choice,
+            {"metrics", "determinism", "scaling"});
+        add(compare, "--fail-on", into.failOn, "EXPR",
+            "Exit 7 when this holds, such as 'em < -0.5pp @ 95%'. May be repeated.");
+        add(compare, "--format", into.format, "NAME", "How the text is laid out", Completes::Choice,
+            {"text", "markdown", "latex", "csv"});
+        add(compare, "--confidence", into.confidence, "PERCENT", "Of the intervals and readings")
+            ->check(CLI::Range(1.0, 99.9999));
+        add(compare, "--samples", into.samples, "N", "Show at most this many changed samples");
+        add(compare, "--bootstrap", into.bootstrap, "N",
+            "Replicates of the second opinion on a difference; 0 for none")
+            ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1000000}));
+        compare->add_flag("--only-differences,!--all-settings", into.hasOnlyDifferences,
+                          "Show only settings that differ, as is the default");
+        add(compare, "-o,--output", into.output, "FILE", "Write the text to this file",
+            Completes::File);
+        add(compare, "--svg", into.svg, "FILE", "Draw the scaling preset", Completes::File);
+
+        CLI::App* scale =
+            command(&app, "scale", "Run on several rank counts, one after the other, and compare");
+        shape(scale->add_option("CONFIG", invocation.run.configFile,
+                                "Configuration file, or - for standard input"),
+              "FILE", Completes::File);
+        CLI::Option* counts =
+            add(scale, "-n,--ranks", invocation.scale.ranks, "N,N", "Rank counts, such as 1,2,4,8");
+        counts->required()->delimiter(',')->check(
+            CLI::Range(std::uint32_t{1}, std::uint32_t{4096}));
+        add(scale, "--svg", invocation.scale.svg, "FILE",
+            "Where the drawing goes; scaling.svg in the output folder by default", Completes::File);
+        for (const SettingFlag& flag : settingFlags)
+            if (std::string_view(flag.shown) != "--ranks")
+                addSettingFlag(scale, flag);
+        addSet(scale);
+
+        CLI::App* explain =
+            command(&app, "explain-ppl", "Find the average that gives a perplexity somebody saw");
+        add(explain, "RUN", invocation.explainPpl.run, "RUN", "Run folder or its abbreviated id",
+            Completes::Folder)
+            ->required();
+        add(explain, "--seen", invocation.explainPpl.seen, "X",
+            "The perplexity, with the digits that were seen")
+            ->required();
+    }
+
     void addViews()
     {
         CLI::App* show = command(&app, "show", "Show a run: verdict, metrics, ranks, time");
@@ -354,6 +410,8 @@ struct CommandTree::State {
             ->delimiter(',');
         add(exported, "-o,--output", invocation.exported.output, "DIR",
             "Folder to write to; the run's own by default", Completes::Folder);
+
+        addComparisons();
 
         CLI::App* history = command(&app, "history", "Look up and tidy earlier runs");
         const std::vector<std::string> actions{"ls", "show", "tag", "rm", "rebuild", "gc"};

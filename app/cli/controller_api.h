@@ -96,9 +96,14 @@ struct ControllerApi {
     std::function<Result<Answer>(const BenchOptions&, const config::Resolved&)> bench;
     /// Configuration of the demo (bundled model and data) under the flags given.
     std::function<Result<config::Resolved>(const DemoOptions&)> demo;
+    std::function<Result<Answer>(const CompareOptions&)> compare;
+    std::function<Result<Answer>(const ExplainPplOptions&)> explainPpl;
 };
 
 /// The functions of this build.
 [[nodiscard]] ControllerApi controllerApi();
+
+/// Fills in what looks at finished runs: compare, explain-ppl.
+void addComparisons(ControllerApi& api);
 
 } // namespace muster::cli

@@ -754,6 +754,7 @@ ControllerApi controllerApi()
     api.exported = exported;
     api.demo = demo;
     api.bench = bench;
+    addComparisons(api);
     return api;
 }
 

@@ -114,6 +114,32 @@ struct HistoryOptions {
     std::uint64_t limit = 20;
 };
 
+/// `compare A B…`.
+struct CompareOptions {
+    std::vector<std::string> runs; ///< folders, run files or abbreviated ids; the first is the base
+    std::string preset = "metrics";
+    std::string format = "text";
+    std::vector<std::string> failOn;
+    double confidence = 95.0; ///< percent
+    std::uint64_t samples = 10;
+    std::uint64_t bootstrap = 1000;
+    bool hasOnlyDifferences = true;
+    std::optional<std::filesystem::path> output; ///< the text goes there
+    std::optional<std::filesystem::path> svg;    ///< drawing of the scaling preset
+};
+
+/// `scale -n 1,2,4`; the run's own settings stand in RunOptions.
+struct ScaleOptions {
+    std::vector<std::uint32_t> ranks;
+    std::optional<std::filesystem::path> svg;
+};
+
+/// `explain-ppl RUN --seen X`.
+struct ExplainPplOptions {
+    std::string run;
+    std::string seen; ///< as it was written: its digits say how near a match must be
+};
+
 /// `demo [qa|lm]`.
 struct DemoOptions {
     std::string name = "qa";
@@ -160,6 +186,9 @@ struct Invocation {
     BenchOptions bench;
     ConfigOptions config;
     HelpOptions help;
+    CompareOptions compare;
+    ScaleOptions scale;
+    ExplainPplOptions explainPpl;
 };
 
 } // namespace muster::cli

@@ -36,6 +36,10 @@ ExitCode dispatch(const Context& context)
         return showVerb(context);
     if (verb == "export")
         return exportVerb(context);
+    if (verb == "compare" || verb == "explain-ppl")
+        return compareVerb(context);
+    if (verb == "scale")
+        return scaleVerb(context);
     if (verb == "history")
         return historyVerb(context);
     if (verb == "doctor")

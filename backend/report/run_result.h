@@ -84,6 +84,7 @@ struct SampleRow {
     std::string_view title;
     std::string_view context;
     std::string_view question;
+    std::string_view group;                ///< of the group column; empty without one
     std::vector<std::string_view> targets; ///< reference answers in file order
     Hash128 hash;                          ///< of the sample
     std::string prediction;

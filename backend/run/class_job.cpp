@@ -504,6 +504,7 @@ Status ClassJob::forEachSample(const std::function<void(const report::SampleRow&
         row.original = from.original;
         row.id = from.id;
         row.context = from.text;
+        row.group = from.group;
         for (const std::uint32_t one : m_references[i])
             row.targets.push_back(m_labels.names[one]);
         row.hash = from.hash;
