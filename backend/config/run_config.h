@@ -40,6 +40,10 @@ enum class LmProtocol {
 enum class ScoredPart { All, SecondHalf };
 /// What the per-document protocol does with a document longer than a window.
 enum class LongDocuments { Roll, Truncate };
+/// Whether CR LF becomes LF in a text.
+enum class LineEnds { Keep, Lf };
+/// How quotation marks of a table are read.
+enum class Quotes { Auto, Rfc4180, Literal };
 /// What one document of a text file is.
 enum class Documents { File, Lines, BlankLines, Separator, HfRows };
 
@@ -82,10 +86,11 @@ struct LmConfig {
     Switch join = Switch::Auto;  ///< tokens of all documents as one stream; Auto: for `stream`
     Switch strip = Switch::Auto; ///< documents without blanks and line ends around them; Auto: no
     Switch dropUnfinished = Switch::Auto; ///< leave out a text that no separator ends; Auto: no
-    std::string separator;                ///< between documents; documents = separator
-    std::string field = "text";           ///< of JSONL lines
-    Switch bos = Switch::Auto; ///< beginning-of-text token before each document; Auto: as the
-                               ///< tokenizer does by itself
+    LineEnds lineEnds = LineEnds::Keep;
+    std::string separator;      ///< between documents; documents = separator
+    std::string field = "text"; ///< of JSONL lines
+    Switch bos = Switch::Auto;  ///< beginning-of-text token before each document; Auto: as the
+                                ///< tokenizer does by itself
     std::optional<std::uint64_t> windows; ///< only the first windows, this many
     Switch tokenLosses = Switch::Auto;    ///< keep the loss of each token; Auto: no
     std::uint32_t batch = 8;              ///< batch size of the ledger of wrong averages
@@ -99,6 +104,7 @@ struct ClassificationConfig {
     std::string idField;    ///< empty = the row's number
     std::string groupField; ///< for clustered intervals; empty = none
     Switch header = Switch::Auto;
+    Quotes quotes = Quotes::Auto;
     std::string delimiter;       ///< one character, `\t` for a tab; empty = guessed
     std::string labelSeparator;  ///< between the labels of a row (multi-label); empty = one label
     std::string labelOffset;     ///< number of the first class in files with numbers; empty = 0

@@ -28,6 +28,8 @@ constexpr std::array<std::string_view, 10> protocolNames{
     "llama.cpp",    "llama.cpp-strided", "opencompass"};
 constexpr std::array<std::string_view, 2> scoredPartNames{"all", "second-half"};
 constexpr std::array<std::string_view, 2> longDocumentNames{"roll", "truncate"};
+constexpr std::array<std::string_view, 2> lineEndNames{"keep", "lf"};
+constexpr std::array<std::string_view, 3> quoteNames{"auto", "rfc4180", "literal"};
 constexpr std::array<std::string_view, 5> documentNames{"file", "lines", "blank-lines", "separator",
                                                         "hf-rows"};
 constexpr std::array<std::string_view, 5> scheduleNames{"dynamic", "block", "stride", "balanced",
@@ -65,6 +67,14 @@ constexpr Names namesOf(ScoredPart)
 constexpr Names namesOf(LongDocuments)
 {
     return longDocumentNames;
+}
+constexpr Names namesOf(LineEnds)
+{
+    return lineEndNames;
+}
+constexpr Names namesOf(Quotes)
+{
+    return quoteNames;
 }
 constexpr Names namesOf(Documents)
 {
@@ -287,6 +297,8 @@ std::vector<Setting> makeTable()
         onOff<&R::lm, &LmConfig::dropUnfinished>(
             "lm.drop_unfinished", "Leave out a last text that no separator ends; auto is false.",
             E::Numbers),
+        choice<&R::lm, &LmConfig::lineEnds>("lm.line_ends", lineEndNames, E::Numbers,
+                                            "Whether line ends CR LF become LF."),
         row<&R::lm, &LmConfig::field>("lm.field", Text, E::Numbers,
                                       "Field of a JSONL line that holds the text."),
         onOff<&R::lm, &LmConfig::bos>(
@@ -319,6 +331,9 @@ std::vector<Setting> makeTable()
             "Column that says which rows belong together, for clustered intervals."),
         onOff<&R::classification, &ClassificationConfig::header>(
             "classification.header", "Whether the first row names the columns.", E::Numbers),
+        choice<&R::classification, &ClassificationConfig::quotes>(
+            "classification.quotes", quoteNames, E::Numbers,
+            "Whether a quotation mark holds delimiters and line ends, or is a character."),
         row<&R::classification, &ClassificationConfig::delimiter>(
             "classification.delimiter", Text, E::Numbers,
             "Character between columns, `\\t` for a tab; empty is guessed and printed."),

@@ -283,7 +283,7 @@ private:
             if (m_keys[part].empty())
                 return fail(Error::Kind::Invalid, "E-DATA-020",
                             fmt::format("{}: no field of the first line has a name that is known "
-                                        "for {}. Name it with data.{}.",
+                                        "for {}. Name it with classification.{}.",
                                         m_source.place(begin),
                                         part == TextPart ? "a text" : "a label",
                                         part == TextPart ? "text_field" : "label_field"));
@@ -430,12 +430,12 @@ private:
         case CsvScanner::Fault::OpenQuote:
             return refuse("E-DATA-022", scan.at(),
                           "the quotation mark that opens this field is never closed. If marks are "
-                          "mere characters in this file, set data.quotes = \"literal\"");
+                          "mere characters in this file, set classification.quotes = \"literal\"");
         case CsvScanner::Fault::BehindQuote:
             return refuse("E-DATA-023", scan.at(),
                           "something stands behind the closing quotation mark of a field; a mark "
                           "inside of a field is written twice. If marks are mere characters in "
-                          "this file, set data.quotes = \"literal\"");
+                          "this file, set classification.quotes = \"literal\"");
         case CsvScanner::Fault::None:
             break;
         }
@@ -509,11 +509,13 @@ private:
         if (findsLabel)
             column[LabelPart] = columnByName(header, labelNames);
         if (!column[TextPart])
-            return noColumn("which field is the text is not known; say it with data.text_field",
-                            first);
+            return noColumn(
+                "which field is the text is not known; say it with classification.text_field",
+                first);
         if (!column[LabelPart])
-            return noColumn("which field is the label is not known; say it with data.label_field",
-                            first);
+            return noColumn(
+                "which field is the label is not known; say it with classification.label_field",
+                first);
         if (findsText && !column[PairPart]) {
             const std::string text = lowered(header[*column[TextPart]]);
             for (std::size_t i = 0; i < pairTexts.size(); ++i)

@@ -24,7 +24,7 @@ const OddityText nulCharacter = {"W-DATA-011", "1 document has U+0000 in its tex
                                  "The character is kept."};
 const OddityText windowsLineEnds = {
     "W-DATA-012", "1 document has line ends CR LF", "{} documents have line ends CR LF",
-    "They are kept and tokenised as they are; data.line_ends = \"lf\" changes them."};
+    "They are kept and tokenised as they are; lm.line_ends = \"lf\" changes them."};
 const OddityText unfinishedDocument = {"W-DATA-013", "1 document is not ended by the separator",
                                        "{} documents are not ended by the separator",
                                        "It was treated as the settings say."};

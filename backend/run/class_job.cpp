@@ -209,6 +209,7 @@ Status ClassJob::read()
     options.idField = own.idField;
     options.groupField = own.groupField;
     options.header = headerOf(own.header);
+    options.quotes = static_cast<data::QuoteRule>(own.quotes);
     options.delimiter = own.delimiter == "\\t" ? "\t" : own.delimiter;
     if (options.delimiter.empty() && m_config.data.format == "tsv")
         options.delimiter = "\t";

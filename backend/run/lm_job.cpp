@@ -239,6 +239,8 @@ Status LmJob::read()
     options.field = m_config.lm.field;
     options.ends = m_config.lm.strip == config::Switch::On ? data::DocumentEnds::Strip
                                                            : data::DocumentEnds::Keep;
+    options.lineEnds = m_config.lm.lineEnds == config::LineEnds::Lf ? data::LineEnds::Normalise
+                                                                    : data::LineEnds::Keep;
     options.unfinished = m_config.lm.dropUnfinished == config::Switch::On
                              ? data::UnfinishedDocument::Drop
                              : data::UnfinishedDocument::Keep;

@@ -325,7 +325,7 @@ void TestTableReader::faultsHaveTheirPlace_data()
     TableOptions json;
     json.format = TableFormat::Jsonl;
     QTest::newRow("json: no text") << QByteArray("{\"label\":1}\n") << json << "E-DATA-020"
-                                   << "data.text_field";
+                                   << "classification.text_field";
     QTest::newRow("json: field missing later")
         << QByteArray("{\"text\":\"a\",\"label\":1}\n{\"text\":\"a\"}\n") << json << "E-DATA-007"
         << "f0.csv:2:1: row 2: label";
