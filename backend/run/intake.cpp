@@ -44,12 +44,9 @@ nlohmann::ordered_json toJson(const wire::Times& times)
 
 nlohmann::ordered_json toJson(const wire::Sums& sums)
 {
-    return {{"units", sums.units},
-            {"items", sums.items},
-            {"errors", sums.errors},
-            {"real_tokens", sums.realTokens},
-            {"pad_tokens", sums.padTokens},
-            {"scored_tokens", sums.scoredTokens},
+    return {{"units", sums.units},          {"items", sums.items},
+            {"errors", sums.errors},        {"real_tokens", sums.realTokens},
+            {"pad_tokens", sums.padTokens}, {"scored_tokens", sums.scoredTokens},
             {"loss_sum", sums.lossSum}};
 }
 
