@@ -365,6 +365,15 @@ struct CommandTree::State {
             Completes::File);
         add(compare, "--svg", into.svg, "FILE", "Draw the scaling preset", Completes::File);
 
+        CLI::App* report = command(&app, "report", "Write one HTML file about a run");
+        add(report, "RUN", invocation.report.run, "RUN", "Run folder or its abbreviated id",
+            Completes::Folder)
+            ->required();
+        add(report, "-o,--output", invocation.report.output, "FILE",
+            "File to write; report.html in the run's folder by default", Completes::File);
+        add(report, "--lang", invocation.report.language, "NAME",
+            "Language that the page shows first", Completes::Choice, {"en", "zh_CN"});
+
         CLI::App* scale =
             command(&app, "scale", "Run on several rank counts, one after the other, and compare");
         shape(scale->add_option("CONFIG", invocation.run.configFile,

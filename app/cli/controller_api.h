@@ -98,12 +98,13 @@ struct ControllerApi {
     std::function<Result<config::Resolved>(const DemoOptions&)> demo;
     std::function<Result<Answer>(const CompareOptions&)> compare;
     std::function<Result<Answer>(const ExplainPplOptions&)> explainPpl;
+    std::function<Result<Answer>(const ReportOptions&)> report;
 };
 
 /// The functions of this build.
 [[nodiscard]] ControllerApi controllerApi();
 
-/// Fills in what looks at finished runs: compare, explain-ppl.
+/// Fills in what looks at finished runs: compare, explain-ppl, report.
 void addComparisons(ControllerApi& api);
 
 } // namespace muster::cli

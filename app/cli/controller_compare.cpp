@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "metrics/perplexity.h"
+#include "report/html.h"
 #include "run/compare.h"
 #include "run/compare_text.h"
 #include "run/outcome.h"
@@ -150,12 +151,33 @@ Result<Answer> explainPpl(const ExplainPplOptions& options)
     return answer;
 }
 
+Result<Answer> writeReport(const ReportOptions& options)
+{
+    auto folder = folderOf(options.run);
+    if (!folder)
+        return fail(folder.error());
+    auto result = run::loadResult(*folder);
+    if (!result)
+        return fail(result.error());
+    const std::filesystem::path to = options.output.value_or(*folder / "report.html");
+    report::HtmlOptions how;
+    how.language =
+        options.language == "zh_CN" ? report::HtmlLanguage::Chinese : report::HtmlLanguage::English;
+    if (const Status written = report::writeHtml(to, **result, how); !written)
+        return fail(written.error());
+    Answer answer;
+    answer.json = {{"report", to.string()}};
+    answer.text = to.string() + "\n";
+    return answer;
+}
+
 } // namespace
 
 void addComparisons(ControllerApi& api)
 {
     api.compare = compare;
     api.explainPpl = explainPpl;
+    api.report = writeReport;
 }
 
 } // namespace muster::cli

@@ -128,6 +128,13 @@ struct CompareOptions {
     std::optional<std::filesystem::path> svg;    ///< drawing of the scaling preset
 };
 
+/// `report RUN`.
+struct ReportOptions {
+    std::string run;
+    std::optional<std::filesystem::path> output; ///< report.html in the run's folder by default
+    std::string language = "en";
+};
+
 /// `scale -n 1,2,4`; the run's own settings stand in RunOptions.
 struct ScaleOptions {
     std::vector<std::uint32_t> ranks;
@@ -189,6 +196,7 @@ struct Invocation {
     CompareOptions compare;
     ScaleOptions scale;
     ExplainPplOptions explainPpl;
+    ReportOptions report;
 };
 
 } // namespace muster::cli

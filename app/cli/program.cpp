@@ -36,7 +36,7 @@ ExitCode dispatch(const Context& context)
         return showVerb(context);
     if (verb == "export")
         return exportVerb(context);
-    if (verb == "compare" || verb == "explain-ppl")
+    if (verb == "compare" || verb == "explain-ppl" || verb == "report")
         return compareVerb(context);
     if (verb == "scale")
         return scaleVerb(context);

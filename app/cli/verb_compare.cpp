@@ -13,6 +13,12 @@ ExitCode compareVerb(const Context& context)
         auto answer = controller.explainPpl(invocation.explainPpl);
         return answer ? context.console.answer(*answer) : context.console.error(answer.error());
     }
+    if (invocation.verb == "report") {
+        if (!controller.report)
+            return context.console.error(missingPart(invocation.verb));
+        auto answer = controller.report(invocation.report);
+        return answer ? context.console.answer(*answer) : context.console.error(answer.error());
+    }
     if (!controller.compare)
         return context.console.error(missingPart(invocation.verb));
     auto answer = controller.compare(invocation.compare);

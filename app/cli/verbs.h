@@ -48,7 +48,7 @@ struct Context {
 [[nodiscard]] ExitCode scoreVerb(const Context& context);   ///< score
 [[nodiscard]] ExitCode showVerb(const Context& context);    ///< show
 [[nodiscard]] ExitCode exportVerb(const Context& context);  ///< export
-[[nodiscard]] ExitCode compareVerb(const Context& context); ///< compare, explain-ppl
+[[nodiscard]] ExitCode compareVerb(const Context& context); ///< compare, explain-ppl, report
 [[nodiscard]] ExitCode scaleVerb(const Context& context);   ///< scale
 [[nodiscard]] ExitCode historyVerb(const Context& context); ///< history
 [[nodiscard]] ExitCode doctorVerb(const Context& context);  ///< doctor
