@@ -695,6 +695,39 @@ Result<Answer> planned(const config::Resolved& resolved)
         answer.text +=
             fmt::format("imbalance  {:.3f} predicted (slowest rank over mean)\n", imbalance);
     }
+    if (config.plan.schedule == config::Schedule::Compat) {
+        const auto lists = plan::compatLists(config.plan.compat, (*job)->samples(), ranks,
+                                             config.plan.compatBatch);
+        if (!lists)
+            return fail(lists.error());
+        std::uint64_t pads = 0;
+        std::size_t longest = 0;
+        std::uint64_t rows = 0;
+        answer.json["compat"]["lists"] = nlohmann::ordered_json::array();
+        answer.text += fmt::format("lists      {}\n", config.plan.compat);
+        for (std::uint32_t r = 0; r < ranks; ++r) {
+            const auto& list = (*lists)[r];
+            std::uint64_t own = 0;
+            for (const plan::ListEntry& entry : list)
+                own += entry.pad ? 1U : 0U;
+            pads += own;
+            rows += list.size();
+            longest = std::max(longest, list.size());
+            answer.json["compat"]["lists"].push_back({{"rows", list.size()}, {"pads", own}});
+            if (r < 64)
+                answer.text += fmt::format("  rank {:<4} {} rows, {} of them padding copies\n", r,
+                                           list.size(), own);
+        }
+        const std::size_t lost = plan::lostSamples(*lists, (*job)->samples()).size();
+        const double mean = static_cast<double>(rows) / static_cast<double>(ranks);
+        const double imbalance = mean > 0.0 ? static_cast<double>(longest) / mean : 1.0;
+        answer.json["compat"]["pads"] = pads;
+        answer.json["compat"]["lost"] = lost;
+        answer.json["compat"]["imbalance"] = jsonNumber(imbalance);
+        answer.text += fmt::format("padding    {} flagged copies, {} samples in no list, imbalance "
+                                   "{:.3f} by rows\n",
+                                   pads, lost, imbalance);
+    }
     const char* searchPath = std::getenv("PATH");
     auto flavour = launch::chooseFlavour({config.cluster.launcher, config.cluster.launcherPath,
                                           config.cluster.rankProgram,

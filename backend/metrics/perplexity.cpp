@@ -461,11 +461,11 @@ public:
                   fmt::format("The perplexities of {} ranks were averaged; each rank had {}.",
                               ranks, how));
         };
-        add("by stride", byStride, fmt::format("every {}th window", ranks));
+        add("by stride", byStride, fmt::format("one window in {}", ranks));
         add("by block", byBlock, "consecutive windows");
         if (n % ranks != 0)
             add("by padded stride", byPaddedStride,
-                fmt::format("every {}th window, and the first ones were repeated to make the "
+                fmt::format("one window in {}, and the first ones were repeated to make the "
                             "shares equal",
                             ranks));
         wrong(fmt::format("loss-times-ranks, {}", ranks),
