@@ -2,6 +2,7 @@
 #include "data/json_source_p.h"
 
 #include <fmt/format.h>
+#include <utility>
 
 #include <algorithm>
 #include <array>
@@ -201,6 +202,27 @@ bool isJsonNumber(std::string_view text)
             return false;
     }
     return at == text.size();
+}
+
+Result<MappedSources> mapSources(std::span<const std::filesystem::path> files)
+{
+    MappedSources mapped;
+    for (const std::filesystem::path& file : files) {
+        auto opened = MappedFile::open(file);
+        if (!opened)
+            return fail(std::move(opened).error());
+        mapped.files.push_back(std::move(*opened));
+        mapped.sources.push_back(JsonSource{file.string(), mapped.files.back().text()});
+    }
+    return mapped;
+}
+
+std::vector<JsonSource> sourcesOf(std::span<const NamedText> texts)
+{
+    std::vector<JsonSource> sources;
+    for (const NamedText& text : texts)
+        sources.push_back(JsonSource{text.name, text.text});
+    return sources;
 }
 
 } // namespace muster::data

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/file.h"
+#include "base/result.h"
+#include "data/squad_reader.h"
+
 #include <cstddef>
+#include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace muster::data {
 
@@ -17,6 +24,15 @@ struct JsonSource {
     /// is none.
     [[nodiscard]] std::string place(std::size_t offset) const;
 };
+
+/// Files that are mapped as long as this lives, in order.
+struct MappedSources {
+    std::vector<MappedFile> files;
+    std::vector<JsonSource> sources;
+};
+/// Errors: NotFound, Io of MappedFile.
+[[nodiscard]] Result<MappedSources> mapSources(std::span<const std::filesystem::path> files);
+[[nodiscard]] std::vector<JsonSource> sourcesOf(std::span<const NamedText> texts);
 
 /// Finds where JSON values begin and end without looking at what they mean, so that a large file
 /// can be parsed value by value. It checks strings for raw control characters and nesting for

@@ -943,24 +943,15 @@ Result<Dataset> readSources(std::span<const JsonSource> sources, const ReadOptio
 
 Result<Dataset> readSquad(std::span<const std::filesystem::path> files, const ReadOptions& options)
 {
-    std::vector<MappedFile> mapped;
-    std::vector<JsonSource> sources;
-    for (const std::filesystem::path& file : files) {
-        auto opened = MappedFile::open(file);
-        if (!opened)
-            return fail(std::move(opened).error());
-        mapped.push_back(std::move(*opened));
-        sources.push_back(JsonSource{file.string(), mapped.back().text()});
-    }
-    return readSources(sources, options);
+    const auto mapped = mapSources(files);
+    if (!mapped)
+        return fail(mapped.error());
+    return readSources(mapped->sources, options);
 }
 
 Result<Dataset> readSquadTexts(std::span<const NamedText> texts, const ReadOptions& options)
 {
-    std::vector<JsonSource> sources;
-    for (const NamedText& text : texts)
-        sources.push_back(JsonSource{text.name, text.text});
-    return readSources(sources, options);
+    return readSources(sourcesOf(texts), options);
 }
 
 } // namespace muster::data

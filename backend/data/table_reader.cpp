@@ -726,24 +726,15 @@ Hash128 rowHash(const TableRow& row)
 
 Result<Table> readTable(std::span<const std::filesystem::path> files, const TableOptions& options)
 {
-    std::vector<MappedFile> mapped;
-    std::vector<JsonSource> sources;
-    for (const std::filesystem::path& file : files) {
-        auto opened = MappedFile::open(file);
-        if (!opened)
-            return fail(std::move(opened).error());
-        mapped.push_back(std::move(*opened));
-        sources.push_back(JsonSource{file.string(), mapped.back().text()});
-    }
-    return readWithFallback(sources, options);
+    const auto mapped = mapSources(files);
+    if (!mapped)
+        return fail(mapped.error());
+    return readWithFallback(mapped->sources, options);
 }
 
 Result<Table> readTableTexts(std::span<const NamedText> texts, const TableOptions& options)
 {
-    std::vector<JsonSource> sources;
-    for (const NamedText& text : texts)
-        sources.push_back(JsonSource{text.name, text.text});
-    return readWithFallback(sources, options);
+    return readWithFallback(sourcesOf(texts), options);
 }
 
 } // namespace muster::data

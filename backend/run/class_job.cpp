@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "run/input_builder.h"
 #include "tokenizer/tokenizer.h"
 
 #include <fmt/format.h>
@@ -266,42 +267,32 @@ Status ClassJob::tokenize()
     m_items->reserve(m_table.rows.size(), m_table.rows.size() * 40);
     tokenizer::Encoding first;
     tokenizer::Encoding second;
-    std::vector<std::int32_t> ids;
-    std::vector<std::uint8_t> segments;
-    const auto put = [&](std::span<const std::int32_t> tokens, std::int32_t segment) {
-        ids.insert(ids.end(), tokens.begin(), tokens.end());
-        segments.resize(ids.size(), static_cast<std::uint8_t>(segment));
-    };
-    const auto putSpecial = [&](const std::vector<std::int32_t>& tokens,
-                                const std::vector<std::int32_t>& segment) {
-        for (std::size_t i = 0; i < tokens.size(); ++i)
-            put(std::span(&tokens[i], 1), segment[i]);
-    };
+    InputBuilder input;
     for (const data::TableRow& row : m_table.rows) {
-        ids.clear();
-        segments.clear();
+        input.clear();
         tok.encode(row.text, first);
         if (row.pair) {
             tok.encode(*row.pair, second);
             const auto [a, b] =
                 longestFirst(first.size(), second.size(), limit - pair.addedTokens());
             m_truncated += a < first.size() || b < second.size() ? 1U : 0U;
-            putSpecial(pair.prefix, pair.prefixSegments);
-            put(std::span(first.ids).first(a), pair.questionSegment);
-            putSpecial(pair.middle, pair.middleSegments);
-            put(std::span(second.ids).first(b), pair.contextSegment);
-            putSpecial(pair.suffix, pair.suffixSegments);
+            input.put(pair.prefix, pair.prefixSegments);
+            input.put(std::span(first.ids).first(a), pair.questionSegment);
+            input.put(pair.middle, pair.middleSegments);
+            input.put(std::span(second.ids).first(b), pair.contextSegment);
+            input.put(pair.suffix, pair.suffixSegments);
         } else {
             const std::size_t kept = std::min(first.size(), limit - added);
             m_truncated += kept < first.size() ? 1U : 0U;
-            put(single.prefix, 0);
-            put(std::span(first.ids).first(kept), 0);
-            put(single.suffix, 0);
+            input.put(single.prefix, 0);
+            input.put(std::span(first.ids).first(kept), 0);
+            input.put(single.suffix, 0);
         }
-        m_itemTokens.push_back(static_cast<std::uint32_t>(ids.size()));
-        m_items->append(row.index, ids,
-                        row.pair && pair.usesSegments ? std::span<const std::uint8_t>(segments)
-                                                      : std::span<const std::uint8_t>());
+        m_itemTokens.push_back(static_cast<std::uint32_t>(input.ids.size()));
+        m_items->append(row.index, input.ids,
+                        row.pair && pair.usesSegments
+                            ? std::span<const std::uint8_t>(input.segments)
+                            : std::span<const std::uint8_t>());
     }
     m_times.tokenizeMs = millisecondsSince(start);
     return {};

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "data/squad_reader.h"
+#include "run/input_builder.h"
 #include "task/qa_windows.h"
 #include "tokenizer/tokenizer.h"
 
@@ -154,17 +155,7 @@ Status QaJob::tokenize()
                          ? 0
                          : m_dataset.samples.size() *
                                (contextTokenCount / m_dataset.contexts.size() + 24));
-    std::vector<std::int32_t> ids;
-    std::vector<std::uint8_t> segments;
-    const auto put = [&](std::span<const std::int32_t> tokens, std::int32_t segment) {
-        ids.insert(ids.end(), tokens.begin(), tokens.end());
-        segments.resize(ids.size(), static_cast<std::uint8_t>(segment));
-    };
-    const auto putSpecial = [&](const std::vector<std::int32_t>& tokens,
-                                const std::vector<std::int32_t>& segment) {
-        for (std::size_t i = 0; i < tokens.size(); ++i)
-            put(std::span(&tokens[i], 1), segment[i]);
-    };
+    InputBuilder input;
     for (const data::Sample& sample : m_dataset.samples) {
         tok.encode(withoutLeadingSpace(sample.question), encoding);
         const std::vector<std::int32_t>& context = contextIds[sample.context];
@@ -176,21 +167,20 @@ Status QaJob::tokenize()
         if (!windows)
             return fail(windows.error().during(fmt::format("question {}", sample.id)));
         for (const task::Window& window : *windows) {
-            ids.clear();
-            segments.clear();
-            putSpecial(pair.prefix, pair.prefixSegments);
-            put(encoding.ids, pair.questionSegment);
-            putSpecial(pair.middle, pair.middleSegments);
+            input.clear();
+            input.put(pair.prefix, pair.prefixSegments);
+            input.put(encoding.ids, pair.questionSegment);
+            input.put(pair.middle, pair.middleSegments);
             QaItem item;
             item.sample = sample.index.value;
             item.firstContextToken = window.start;
             item.contextTokens = window.count;
-            item.contextAt = static_cast<std::uint32_t>(ids.size());
-            put(std::span(context).subspan(window.start, window.count), pair.contextSegment);
-            putSpecial(pair.suffix, pair.suffixSegments);
-            item.tokens = static_cast<std::uint32_t>(ids.size());
-            m_items->append(sample.index, ids,
-                            pair.usesSegments ? std::span<const std::uint8_t>(segments)
+            item.contextAt = static_cast<std::uint32_t>(input.ids.size());
+            input.put(std::span(context).subspan(window.start, window.count), pair.contextSegment);
+            input.put(pair.suffix, pair.suffixSegments);
+            item.tokens = static_cast<std::uint32_t>(input.ids.size());
+            m_items->append(sample.index, input.ids,
+                            pair.usesSegments ? std::span<const std::uint8_t>(input.segments)
                                               : std::span<const std::uint8_t>());
             m_qaItems.push_back(item);
         }
